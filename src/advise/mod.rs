@@ -1,0 +1,1 @@
+//! What the results mean: findings, rules, the pick.

@@ -1,0 +1,3 @@
+//! Where a trial runs: the private servers of a sandbox.
+
+pub mod sandbox;

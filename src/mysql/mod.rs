@@ -1,0 +1,19 @@
+//! What both ends speak: endpoints, sessions, flavours, positions, schemas, values, the binlog.
+//!
+//! Nothing here knows what a trial, a workload or a pipeline is. `mysql_async` types stay inside
+//! this module and the places that hold a [`Session`]; binlog types of `mysql_common` stay inside
+//! [`binlog`].
+
+pub mod binlog;
+mod endpoint;
+mod flavor;
+pub mod owner;
+mod position;
+pub mod schema;
+pub mod session;
+pub mod value;
+
+pub use endpoint::{Address, Endpoint, Secret};
+pub use flavor::{Flavor, Server};
+pub use position::{BinlogFile, ParsePositionError, Position};
+pub use session::Session;

@@ -1,0 +1,91 @@
+//! Which schemas dmbench may write: those that hold its owner table.
+//!
+//! On both ends, a schema is only ever written or dropped when it holds `_dmbench (run, created)`.
+//! This is the one place that creates and drops schemas.
+
+use crate::mysql::session::{Error as SessionError, Session, quote_name};
+
+/// Name of the owner table.
+pub const OWNER_TABLE: &str = "_dmbench";
+
+/// A failure to take or give up a schema.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The schema exists and dmbench did not make it.
+    #[error(
+        "use schema {schema} on {endpoint}: it exists and holds no table {OWNER_TABLE}, so dmbench did not make it and will not touch it"
+    )]
+    NotOurs {
+        /// Schema.
+        schema: String,
+        /// `user@address`.
+        endpoint: String,
+    },
+    /// The server refused.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl Error {
+    /// What may be done about it.
+    pub fn class(&self) -> crate::error::ErrorClass {
+        match self {
+            Error::NotOurs { .. } => crate::error::ErrorClass::Lab,
+            Error::Session(error) => error.class(),
+        }
+    }
+}
+
+/// Whether the schema holds the owner table; `None` where there is no such schema.
+///
+/// # Errors
+/// When the server refuses the question.
+pub async fn is_ours(session: &mut Session, schema: &str) -> Result<Option<bool>, SessionError> {
+    if !session.has_schema(schema).await? {
+        return Ok(None);
+    }
+    let sql =
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+    let rows = session.rows_with(sql, (schema, OWNER_TABLE)).await?;
+    Ok(Some(rows.first().and_then(|row| row.get::<u64, usize>(0)).unwrap_or(0) > 0))
+}
+
+/// Makes the schema empty and ours: drops it when it is ours, refuses when it is somebody else's,
+/// then creates it with the owner table, which names the run.
+///
+/// # Errors
+/// [`Error::NotOurs`], or what the server refuses.
+pub async fn recreate(session: &mut Session, schema: &str, run: &str) -> Result<(), Error> {
+    drop_if_ours(session, schema).await?;
+    let name = quote_name(schema);
+    session
+        .execute(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
+        .await?;
+    session
+        .execute(&format!(
+            "CREATE TABLE {name}.`{OWNER_TABLE}` (run VARCHAR(128) NOT NULL PRIMARY KEY, created \
+             TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"
+        ))
+        .await?;
+    let insert = format!("INSERT INTO {name}.`{OWNER_TABLE}` (run) VALUES (?)");
+    session.rows_with(&insert, (run,)).await?;
+    Ok(())
+}
+
+/// Drops the schema when it is ours; does nothing when it does not exist.
+///
+/// # Errors
+/// [`Error::NotOurs`], or what the server refuses.
+pub async fn drop_if_ours(session: &mut Session, schema: &str) -> Result<(), Error> {
+    match is_ours(session, schema).await? {
+        None => Ok(()),
+        Some(true) => {
+            session.execute(&format!("DROP DATABASE {}", quote_name(schema))).await?;
+            Ok(())
+        }
+        Some(false) => Err(Error::NotOurs {
+            schema: schema.to_owned(),
+            endpoint: session.endpoint().to_string(),
+        }),
+    }
+}

@@ -1,0 +1,262 @@
+//! One connection to a server, with the few statements everybody needs.
+//!
+//! A session adds to `mysql_async::Conn` what the rest relies on: errors that name the server and
+//! the statement, flavour and version read once, and a session state that is the same everywhere
+//! (UTC, `utf8mb4`). It is not a pool; who needs several connections opens several sessions.
+
+use mysql_async::prelude::Queryable;
+use mysql_async::{Conn, Params, Row};
+
+use crate::error::ErrorClass;
+use crate::mysql::{Endpoint, Position, Server};
+
+/// A connection with the server's identity.
+#[derive(Debug)]
+pub struct Session {
+    conn: Conn,
+    server: Server,
+    endpoint: Endpoint,
+}
+
+/// A failure while talking to a server. Texts read after "failed to".
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection could be made.
+    #[error("connect to {endpoint}: {source}")]
+    Connect {
+        /// `user@address`.
+        endpoint: String,
+        /// What the driver says.
+        source: Box<mysql_async::Error>,
+    },
+    /// A statement failed.
+    #[error("run \"{statement}\" on {endpoint}: {source}")]
+    Statement {
+        /// `user@address`.
+        endpoint: String,
+        /// The statement, shortened.
+        statement: String,
+        /// What the driver says.
+        source: Box<mysql_async::Error>,
+    },
+    /// The answer has not the expected shape.
+    #[error("understand the answer of {endpoint} to \"{statement}\": {why}")]
+    Answer {
+        /// `user@address`.
+        endpoint: String,
+        /// The statement, shortened.
+        statement: String,
+        /// What is missing or odd.
+        why: String,
+    },
+}
+
+/// Error codes of MySQL, MariaDB and TiDB that may go away when the statement or transaction is
+/// tried again: deadlock, lock wait, TiKV and PD trouble, schema changed, write conflict,
+/// retryable transaction, server shutting down.
+pub const TRANSIENT_CODES: [u16; 14] =
+    [1205, 1213, 1020, 1053, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9007];
+
+impl Error {
+    /// The server's error code, when the server answered with one.
+    pub fn code(&self) -> Option<u16> {
+        match self.driver()? {
+            mysql_async::Error::Server(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    /// Whether the connection is of no use any more.
+    pub fn is_disconnect(&self) -> bool {
+        matches!(self.driver(), Some(mysql_async::Error::Io(_) | mysql_async::Error::Driver(_)))
+    }
+
+    /// What may be done about it.
+    pub fn class(&self) -> ErrorClass {
+        match self.driver() {
+            Some(mysql_async::Error::Server(error)) if TRANSIENT_CODES.contains(&error.code) => {
+                ErrorClass::Transient
+            }
+            Some(mysql_async::Error::Io(_) | mysql_async::Error::Driver(_)) => {
+                ErrorClass::Transient
+            }
+            Some(_) => ErrorClass::Lab,
+            None => ErrorClass::Bug,
+        }
+    }
+
+    fn driver(&self) -> Option<&mysql_async::Error> {
+        match self {
+            Error::Connect { source, .. } | Error::Statement { source, .. } => Some(source),
+            Error::Answer { .. } => None,
+        }
+    }
+}
+
+impl Session {
+    /// Connects, sets UTC and `utf8mb4`, and asks the server what it is.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] when there is no connection to be had.
+    pub async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
+        Session::connect_with(endpoint, endpoint.opts()).await
+    }
+
+    /// As [`Session::connect`] with options of the caller's, made from [`Endpoint::opts`].
+    ///
+    /// # Errors
+    /// [`Error::Connect`] when there is no connection to be had.
+    pub async fn connect_with(
+        endpoint: &Endpoint,
+        opts: impl Into<mysql_async::Opts>,
+    ) -> Result<Session, Error> {
+        let connect_error = |source: mysql_async::Error| Error::Connect {
+            endpoint: endpoint.to_string(),
+            source: Box::new(source),
+        };
+        let mut conn = Conn::new(opts).await.map_err(connect_error)?;
+        conn.query_drop("SET NAMES utf8mb4, time_zone = '+00:00'").await.map_err(connect_error)?;
+        let text: Option<String> =
+            conn.query_first("SELECT VERSION()").await.map_err(connect_error)?;
+        let server = Server::from_version(&text.unwrap_or_default());
+        Ok(Session { conn, server, endpoint: endpoint.clone() })
+    }
+
+    /// What the server is.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Where it is.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The driver's connection, for hot paths.
+    pub fn conn(&mut self) -> &mut Conn {
+        &mut self.conn
+    }
+
+    /// Gives the driver's connection away, for a binlog stream.
+    pub fn into_conn(self) -> Conn {
+        self.conn
+    }
+
+    /// Runs a statement by the text protocol and drops its answer. Returns the affected rows as the
+    /// server counted them.
+    ///
+    /// # Errors
+    /// [`Error::Statement`].
+    pub async fn execute(&mut self, statement: &str) -> Result<u64, Error> {
+        match self.conn.query_drop(statement).await {
+            Ok(()) => Ok(self.conn.affected_rows()),
+            Err(source) => Err(self.statement_error(statement, source)),
+        }
+    }
+
+    /// Runs a query by the text protocol and returns its rows.
+    ///
+    /// # Errors
+    /// [`Error::Statement`].
+    pub async fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Error> {
+        match self.conn.query(statement).await {
+            Ok(rows) => Ok(rows),
+            Err(source) => Err(self.statement_error(statement, source)),
+        }
+    }
+
+    /// Runs a prepared query with parameters and returns its rows.
+    ///
+    /// # Errors
+    /// [`Error::Statement`].
+    pub async fn rows_with(
+        &mut self,
+        statement: &str,
+        params: impl Into<Params> + Send,
+    ) -> Result<Vec<Row>, Error> {
+        match self.conn.exec(statement, params.into()).await {
+            Ok(rows) => Ok(rows),
+            Err(source) => Err(self.statement_error(statement, source)),
+        }
+    }
+
+    /// The first column of the first row, or `None` for no row or NULL.
+    ///
+    /// # Errors
+    /// [`Error::Statement`]; [`Error::Answer`] when the value is of another type.
+    pub async fn value<T: mysql_common::value::convert::FromValue>(
+        &mut self,
+        statement: &str,
+    ) -> Result<Option<T>, Error> {
+        let rows = self.rows(statement).await?;
+        let Some(row) = rows.into_iter().next() else { return Ok(None) };
+        match row.get_opt::<Option<T>, usize>(0) {
+            Some(Ok(value)) => Ok(value),
+            _ => Err(self.answer_error(statement, "the first column has an unexpected type")),
+        }
+    }
+
+    /// The source's current binlog position.
+    ///
+    /// # Errors
+    /// [`Error::Statement`], or [`Error::Answer`] when binary logging is off.
+    pub async fn binlog_position(&mut self) -> Result<Position, Error> {
+        let statement = self.server.binlog_status_sql();
+        let rows = self.rows(statement).await?;
+        let Some(row) = rows.first() else {
+            return Err(self.answer_error(statement, "no row: the binary log is off"));
+        };
+        let file: Option<String> = row.get("File");
+        let offset: Option<u64> = row.get("Position");
+        let (Some(file), Some(offset)) = (file, offset) else {
+            return Err(self.answer_error(statement, "no columns File and Position"));
+        };
+        Position::new(&file, offset).map_err(|e| self.answer_error(statement, &e.to_string()))
+    }
+
+    /// Whether a schema exists.
+    ///
+    /// # Errors
+    /// [`Error::Statement`].
+    pub async fn has_schema(&mut self, schema: &str) -> Result<bool, Error> {
+        let sql = "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = ?";
+        let rows = self.rows_with(sql, (schema,)).await?;
+        Ok(rows.first().and_then(|row| row.get::<u64, usize>(0)).unwrap_or(0) > 0)
+    }
+
+    /// Closes the connection in good order; errors while closing do not matter.
+    pub async fn close(self) {
+        let _ = self.conn.disconnect().await;
+    }
+
+    /// Wraps a driver's error with this server and the statement.
+    pub fn statement_error(&self, statement: &str, source: mysql_async::Error) -> Error {
+        Error::Statement {
+            endpoint: self.endpoint.to_string(),
+            statement: shorten(statement),
+            source: Box::new(source),
+        }
+    }
+
+    fn answer_error(&self, statement: &str, why: &str) -> Error {
+        Error::Answer {
+            endpoint: self.endpoint.to_string(),
+            statement: shorten(statement),
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// At most 160 characters of a statement, for errors and logs.
+pub fn shorten(statement: &str) -> String {
+    const MOST: usize = 160;
+    match statement.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &statement[..end]),
+        None => statement.to_owned(),
+    }
+}
+
+/// An identifier in backquotes, with backquotes inside doubled.
+pub fn quote_name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}

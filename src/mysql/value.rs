@@ -1,0 +1,1 @@
+//! Column values as the binlog carries them and as SQL text.

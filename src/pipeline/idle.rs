@@ -1,0 +1,1 @@
+//! `idle`: a pipeline that does nothing.

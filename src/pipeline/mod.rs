@@ -1,0 +1,12 @@
+//! What is under test: a way of getting what is written on the source to the target.
+//!
+//! `builtin` is our DM-like pipeline in a process of its own, `idle` does nothing and measures the
+//! generator and the probes themselves. A pipeline knows nothing of workloads, probes or trials.
+
+pub mod builtin;
+mod idle;
+mod progress;
+mod settings;
+
+pub use progress::{Progress, Stage, State, Unit, UnitEvent};
+pub use settings::Settings;

@@ -1,0 +1,25 @@
+//! What a task may say about its pipeline.
+
+use serde::{Deserialize, Serialize};
+
+use crate::pipeline::builtin;
+
+/// The `[pipeline]` part of a task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Settings {
+    /// Our own, in DM's manner.
+    Builtin(builtin::Settings),
+    /// Nothing is replicated.
+    Idle {},
+}
+
+impl Settings {
+    /// The word for `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Settings::Builtin(_) => "builtin",
+            Settings::Idle {} => "idle",
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Who watches: position, checkpoint, marker, host; the sampler.

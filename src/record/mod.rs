@@ -1,0 +1,21 @@
+//! What is kept: the records of runs and trials, and the store that reads and writes them.
+//!
+//! Every report, finding and recommendation is made from these types alone. Every JSON file begins
+//! with `"schema": 1`. Nothing here measures or decides.
+
+mod knob;
+mod metric;
+mod outcome;
+mod run;
+pub mod store;
+mod trial;
+
+pub use knob::{Cost, Knob};
+pub use metric::{Better, Metric, Value, name};
+pub use outcome::{Finding, Level, Outcome, Verdict};
+pub use run::{LabFacts, Limits, Machine, Run, ServerFacts, TaskFacts};
+pub use store::Store;
+pub use trial::{Model, Phase, PhaseSpan, Point, Trial};
+
+/// Version of the JSON files that this build writes.
+pub const SCHEMA: u32 = 1;

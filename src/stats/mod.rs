@@ -1,0 +1,5 @@
+//! Arithmetic on what was measured: no I/O, no clock, no formatting.
+
+mod histogram;
+
+pub use histogram::Histogram;

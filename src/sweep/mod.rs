@@ -1,0 +1,1 @@
+//! Many trials: plan and resume.

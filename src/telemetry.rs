@@ -1,0 +1,1 @@
+//! Every Prometheus series and label; the registry.
