@@ -1,1 +1,5 @@
 //! Integration tests, in one binary.
+#![expect(unreachable_pub, reason = "a test binary has no outside; `pub` means shared by modules")]
+
+mod lab;
+mod support;

@@ -1,5 +1,241 @@
 //! Private servers on loopback, started and stopped by dmbench itself.
+//!
+//! A sandbox is a source and a target with fresh data folders, free ports and a random root
+//! password. A guard process of its own starts them and stops them, whatever happens to dmbench
+//! (see [`guard`]).
 
+mod find;
+mod flags;
+pub mod guard;
+mod ledger;
+mod process;
+mod server;
 mod settings;
+mod template;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+
+pub use find::{Chosen, Found, choose, find};
+pub use process::Process;
 pub use settings::{Durability, KNOBS, Program, Settings};
+
+use crate::event::{Event, Events};
+use crate::lab::{Error, Lab};
+use crate::mysql::Secret;
+use flags::{Home, Role};
+use guard::Leash;
+use server::{Running, Start};
+
+/// What the pipelines of a sandbox need beyond its settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// A binlog on the target.
+    pub target_binlog: bool,
+}
+
+/// A running source and target. Dropping it stops them in the background; [`Sandbox::stop`] waits.
+#[derive(Debug)]
+pub struct Sandbox {
+    lab: Lab,
+    chosen: Chosen,
+    servers: [Process; 2],
+    leash: Leash,
+}
+
+impl Sandbox {
+    /// Starts the servers that the settings name, else the best ones found (see [`choose`]).
+    ///
+    /// `folder` receives data folders (removed at the end) and logs (kept). `guard` is the dmbench
+    /// executable. Before anything else, what earlier crashes left is cleared away.
+    ///
+    /// # Errors
+    /// See [`Error`]. Nothing is left running after an error.
+    pub async fn start(
+        settings: &Settings,
+        needs: Needs,
+        folder: &Path,
+        guard: &Path,
+        events: &Events,
+        cancel: &CancellationToken,
+    ) -> Result<Sandbox, Error> {
+        let chosen = choose(settings)?;
+        Sandbox::start_chosen(chosen, settings, needs, folder, guard, events, cancel).await
+    }
+
+    /// As [`Sandbox::start`] with these programs.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn start_chosen(
+        chosen: Chosen,
+        settings: &Settings,
+        needs: Needs,
+        folder: &Path,
+        guard: &Path,
+        events: &Events,
+        cancel: &CancellationToken,
+    ) -> Result<Sandbox, Error> {
+        let left = ledger::reap();
+        if left > 0 {
+            let text = format!("stopped {left} server processes that an earlier crash had left");
+            events.send(Event::Remark { text });
+        }
+        for (found, end) in [(&chosen.source, "source"), (&chosen.target, "target")] {
+            events.send(Event::Preparing { what: format!("starting {found} as {end}") });
+        }
+        ledger::make_private(folder).map_err(|e| Error::file("make", folder, e))?;
+        let folder = folder.canonicalize().map_err(|e| Error::file("find", folder, e))?;
+        let leash = Leash::start(guard, &folder.join("guard.log"))?;
+        let plan = Plan { chosen: &chosen, settings, needs, folder: &folder, cancel };
+        match plan.run(&leash).await {
+            Ok((lab, servers)) => Ok(Sandbox { lab, chosen, servers, leash }),
+            Err(error) => {
+                leash.stop().await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Where both ends are.
+    pub fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    /// The programs that were taken.
+    pub fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    /// The processes of source and target.
+    pub fn processes(&self) -> [Process; 2] {
+        self.servers
+    }
+
+    /// Has a file or folder removed once the servers have stopped, even when dmbench is killed.
+    ///
+    /// # Errors
+    /// [`Error::Guard`] when the guard is gone.
+    pub fn remove_at_end(&self, path: &Path) -> Result<(), Error> {
+        self.leash.remove_at_end(path.to_owned())
+    }
+
+    /// Stops the servers and waits until they are gone.
+    ///
+    /// # Errors
+    /// [`Error::Guard`] when that takes more than a minute.
+    pub async fn stop(self) -> Result<(), Error> {
+        self.leash.stop().await
+    }
+}
+
+/// One start.
+struct Plan<'a> {
+    chosen: &'a Chosen,
+    settings: &'a Settings,
+    needs: Needs,
+    folder: &'a Path,
+    cancel: &'a CancellationToken,
+}
+
+impl Plan<'_> {
+    async fn run(&self, leash: &Leash) -> Result<(Lab, [Process; 2]), Error> {
+        let delay = self.settings.target_commit_delay;
+        let emulated = self.commit_delay_text()?;
+        let sockets = tempfile::Builder::new()
+            .prefix("dmbench-")
+            .tempdir()
+            .map_err(|e| Error::file("make a folder in", &std::env::temp_dir(), e))?
+            .keep();
+        leash.remove_at_end(sockets.clone())?;
+        let password = Secret::new(format!("{:032x}", rand::random::<u128>()));
+        // MySQL delays the group commit of its binlog, so a commit delay needs one.
+        let target_binlog = self.needs.target_binlog || !delay.is_zero();
+        let source = Role {
+            name: "source",
+            server_id: 1,
+            binlog: true,
+            commit_delay: std::time::Duration::ZERO,
+        };
+        let target =
+            Role { name: "target", server_id: 2, binlog: target_binlog, commit_delay: delay };
+        let cancel = self.cancel.child_token();
+        let start = |found, role: Role| Start {
+            found,
+            home: Home {
+                folder: self.folder.join(role.name),
+                socket: sockets.join(format!("{}.sock", role.name)),
+            },
+            role,
+            settings: self.settings,
+            password: &password,
+            leash,
+            outlives_guard: false,
+            cancel: &cancel,
+        };
+        let (source, target) =
+            (start(&self.chosen.source, source), start(&self.chosen.target, target));
+        let (source, target) = both(source.run(), target.run(), &cancel).await?;
+        let processes = [source.process, target.process];
+        Ok((lab(&source, &target, emulated), processes))
+    }
+
+    fn commit_delay_text(&self) -> Result<BTreeMap<String, String>, Error> {
+        let delay = self.settings.target_commit_delay;
+        if delay.is_zero() {
+            return Ok(BTreeMap::new());
+        }
+        let by = match self.chosen.target.program {
+            Program::Mysql => "binlog_group_commit_sync_delay, with the target's binlog on",
+            Program::Mariadb => "binlog_commit_wait_usec, with the target's binlog on",
+            Program::Tidb => {
+                let why = "target-commit-delay stands in for TiDB's commit and works on a MySQL \
+                           or MariaDB target only"
+                    .to_owned();
+                return Err(Error::Settings { why });
+            }
+        };
+        let text = format!("{} ms asked, by {by}", delay.as_secs_f64() * 1e3);
+        Ok(BTreeMap::from([("target-commit-delay".to_owned(), text)]))
+    }
+}
+
+/// Runs both to their end: dropping one half-way would leave its file work behind. When one fails
+/// the other is cancelled, and the error is that of the one that failed.
+async fn both<T>(
+    source: impl Future<Output = Result<T, Error>>,
+    target: impl Future<Output = Result<T, Error>>,
+    cancel: &CancellationToken,
+) -> Result<(T, T), Error> {
+    let source = async { source.await.inspect_err(|_| cancel.cancel()) };
+    let target = async { target.await.inspect_err(|_| cancel.cancel()) };
+    match tokio::join!(source, target) {
+        (Ok(source), Ok(target)) => Ok((source, target)),
+        (Err(Error::Interrupted), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+fn lab(source: &Running, target: &Running, emulated: BTreeMap<String, String>) -> Lab {
+    Lab {
+        source: source.endpoint.clone(),
+        target: target.endpoint.clone(),
+        source_for_pipeline: source.endpoint.clone(),
+        target_for_pipeline: target.endpoint.clone(),
+        processes: vec![
+            ("source".to_owned(), source.process.pid),
+            ("target".to_owned(), target.process.pid),
+        ],
+        emulated,
+        kind: "sandbox".to_owned(),
+    }
+}
+
+/// The last lines of a log, for an error.
+fn log_tail(path: &Path) -> String {
+    const LINES: usize = 12;
+    let text = String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}

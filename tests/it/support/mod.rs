@@ -1,0 +1,118 @@
+//! What live tests share: one pair of servers per flavour and test process.
+//!
+//! The first test that asks for a pair starts it; all others share it and keep apart by schema
+//! ([`schema`]). The servers stop, and their folder goes, when the test process ends, however it
+//! ends: the sandbox's guard sees to that. A server that cannot be had fails the test, with its
+//! name and how to get it; nothing is ever skipped.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dmbench::event::Events;
+use dmbench::lab::Lab;
+use dmbench::lab::sandbox::{Needs, Program, Sandbox, Settings};
+use dmbench::mysql::{Endpoint, Flavor, Session};
+use tokio_util::sync::CancellationToken;
+
+/// The dmbench executable under test.
+pub const DMBENCH: &str = env!("CARGO_BIN_EXE_dmbench");
+
+/// A source and a target that all tests of this process share. Both write a binlog.
+#[derive(Debug)]
+pub struct Pair {
+    sandbox: Sandbox,
+}
+
+impl Pair {
+    /// Endpoints, processes.
+    pub fn lab(&self) -> &Lab {
+        self.sandbox.lab()
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Endpoint {
+        &self.lab().source
+    }
+
+    /// The target.
+    pub fn target(&self) -> &Endpoint {
+        &self.lab().target
+    }
+
+    /// A new session on the source.
+    pub async fn source_session(&self) -> Session {
+        Session::connect(self.source()).await.expect("the source accepts connections")
+    }
+
+    /// A new session on the target.
+    pub async fn target_session(&self) -> Session {
+        Session::connect(self.target()).await.expect("the target accepts connections")
+    }
+}
+
+/// Source and target of the same flavour.
+pub fn pair(flavor: Flavor) -> &'static Pair {
+    static MYSQL: OnceLock<Pair> = OnceLock::new();
+    static MARIADB: OnceLock<Pair> = OnceLock::new();
+    static TIDB: OnceLock<Pair> = OnceLock::new();
+    let (cell, source, target) = match flavor {
+        Flavor::Mysql => (&MYSQL, Program::Mysql, Program::Mysql),
+        Flavor::Mariadb => (&MARIADB, Program::Mariadb, Program::Mariadb),
+        Flavor::Tidb => (&TIDB, Program::Mysql, Program::Tidb),
+    };
+    cell.get_or_init(|| start_apart(source, target))
+}
+
+/// MySQL as source, MariaDB as target.
+pub fn mixed_pair() -> &'static Pair {
+    static MIXED: OnceLock<Pair> = OnceLock::new();
+    MIXED.get_or_init(|| start_apart(Program::Mysql, Program::Mariadb))
+}
+
+/// A schema name that no other test of this process uses: `t_<name>_<number>`.
+pub fn schema(name: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(1);
+    format!("t_{name}_{}", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Settings of servers for tests: small, and not synced to disk at each commit.
+pub fn settings(source: Program, target: Program) -> Settings {
+    Settings {
+        source: Some(source),
+        target: Some(target),
+        buffer_pool: 128,
+        durability: dmbench::lab::sandbox::Durability::Relaxed,
+        ..Settings::default()
+    }
+}
+
+/// Starts a sandbox on a thread with a runtime of its own, since the caller may be inside one.
+fn start_apart(source: Program, target: Program) -> Pair {
+    let start = move || {
+        let folder = tempfile::Builder::new().prefix("dmbench-it-").tempdir();
+        let folder = folder.expect("a temporary folder can be made").keep();
+        let sandbox = runtime().block_on(Sandbox::start(
+            &settings(source, target),
+            Needs { target_binlog: true },
+            &folder,
+            Path::new(DMBENCH),
+            &Events::none(),
+            &CancellationToken::new(),
+        ));
+        let sandbox = sandbox.unwrap_or_else(|error| {
+            panic!("cannot test with {source:?} and {target:?}: failed to {error}")
+        });
+        sandbox.remove_at_end(&folder).expect("the guard listens");
+        Pair { sandbox }
+    };
+    std::thread::spawn(start).join().expect("the servers of this test can be had")
+}
+
+/// A small runtime.
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built")
+}
