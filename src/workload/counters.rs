@@ -1,0 +1,199 @@
+//! Figures that can be read while ops run, without disturbing them.
+//!
+//! Clients add with relaxed atomics; a reader takes [`Counters::snapshot`] whenever it likes and
+//! subtracts an earlier one. These are for samples and progress; results come from
+//! [`crate::workload::Driven`], whose histograms are finer.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::effect::Effect;
+
+/// Cells of the coarse latency distribution: eight to an octave of microseconds.
+const CELLS: usize = 256;
+const PER_OCTAVE: u32 = 8;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Counters {
+    offered: AtomicU64,
+    committed: AtomicU64,
+    row_changes: AtomicU64,
+    statements: AtomicU64,
+    failed: AtomicU64,
+    retried: AtomicU64,
+    reconnects: AtomicU64,
+    backlog: AtomicU64,
+    service: [AtomicU64; CELLS],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters {
+            offered: AtomicU64::new(0),
+            committed: AtomicU64::new(0),
+            row_changes: AtomicU64::new(0),
+            statements: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            retried: AtomicU64::new(0),
+            reconnects: AtomicU64::new(0),
+            backlog: AtomicU64::new(0),
+            service: [const { AtomicU64::new(0) }; CELLS],
+        }
+    }
+}
+
+impl Counters {
+    /// Ops due so far.
+    pub fn offered(&self) -> u64 {
+        self.offered.load(Relaxed)
+    }
+
+    /// Ops committed so far.
+    pub fn committed(&self) -> u64 {
+        self.committed.load(Relaxed)
+    }
+
+    /// Rows inserted, updated and deleted by committed ops so far.
+    pub fn row_changes(&self) -> u64 {
+        self.row_changes.load(Relaxed)
+    }
+
+    /// Ops given up so far, those of unknown fate included.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Relaxed)
+    }
+
+    /// Ops due and not yet taken by a client, now. Always 0 for a closed loop.
+    pub fn backlog(&self) -> u64 {
+        self.backlog.load(Relaxed)
+    }
+
+    /// All figures at once. They are read one after another, so they may differ by the ops that
+    /// ended in between.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            offered: self.offered(),
+            committed: self.committed(),
+            row_changes: self.row_changes(),
+            statements: self.statements.load(Relaxed),
+            failed: self.failed(),
+            retried: self.retried.load(Relaxed),
+            reconnects: self.reconnects.load(Relaxed),
+            backlog: self.backlog(),
+            service: self.service.iter().map(|cell| cell.load(Relaxed)).collect(),
+        }
+    }
+
+    pub(super) fn add_offered(&self, ops: u64) {
+        self.offered.fetch_add(ops, Relaxed);
+    }
+
+    pub(super) fn add_committed(&self, effect: &Effect, service: Duration) {
+        self.committed.fetch_add(1, Relaxed);
+        self.row_changes.fetch_add(effect.row_changes(), Relaxed);
+        self.statements.fetch_add(effect.statements, Relaxed);
+        self.service[cell_of(service)].fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn add_failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn add_retried(&self) {
+        self.retried.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn add_reconnect(&self) {
+        self.reconnects.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn set_backlog(&self, ops: u64) {
+        self.backlog.store(ops, Relaxed);
+    }
+}
+
+/// All counters at one moment, or what was counted between two moments.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    /// Ops due.
+    pub offered: u64,
+    /// Ops committed.
+    pub committed: u64,
+    /// Row changes of committed ops.
+    pub row_changes: u64,
+    /// Statements of committed ops.
+    pub statements: u64,
+    /// Ops given up, those of unknown fate included.
+    pub failed: u64,
+    /// Tries repeated after a deadlock or the like.
+    pub retried: u64,
+    /// Connections made again.
+    pub reconnects: u64,
+    /// Ops due and not yet taken, at the (later) moment.
+    pub backlog: u64,
+    service: Vec<u64>,
+}
+
+impl Snapshot {
+    /// What was counted from `earlier` to `self`.
+    pub fn since(&self, earlier: &Snapshot) -> Snapshot {
+        let before = |i: usize| earlier.service.get(i).copied().unwrap_or(0);
+        Snapshot {
+            offered: self.offered - earlier.offered,
+            committed: self.committed - earlier.committed,
+            row_changes: self.row_changes - earlier.row_changes,
+            statements: self.statements - earlier.statements,
+            failed: self.failed - earlier.failed,
+            retried: self.retried - earlier.retried,
+            reconnects: self.reconnects - earlier.reconnects,
+            backlog: self.backlog,
+            service: self.service.iter().enumerate().map(|(i, n)| n - before(i)).collect(),
+        }
+    }
+
+    /// A quantile (0 to 1) of service times, true to about 5 %; `None` when nothing was committed.
+    pub fn service_quantile(&self, quantile: f64) -> Option<Duration> {
+        let n: u64 = self.service.iter().sum();
+        let rank = ((n as f64 * quantile).ceil() as u64).max(1);
+        let mut seen = 0;
+        let cell = self.service.iter().position(|count| {
+            seen += count;
+            seen >= rank
+        })?;
+        let micros = 2f64.powf((cell as f64 + 0.5) / f64::from(PER_OCTAVE));
+        Some(Duration::from_nanos((micros * 1e3) as u64))
+    }
+}
+
+fn cell_of(service: Duration) -> usize {
+    let micros = (service.as_nanos() as f64 / 1e3).max(1.0);
+    ((micros.log2() * f64::from(PER_OCTAVE)) as usize).min(CELLS - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_holds_only_what_happened_in_it() {
+        let counters = Counters::default();
+        let effect = Effect { inserted: 1, statements: 1, ..Effect::default() };
+        for _ in 0..100 {
+            counters.add_committed(&effect, Duration::from_millis(50));
+        }
+        let earlier = counters.snapshot();
+        for micros in 1..=1000 {
+            counters.add_committed(&effect, Duration::from_micros(micros));
+        }
+        let interval = counters.snapshot().since(&earlier);
+        assert_eq!((interval.committed, interval.row_changes), (1000, 1000));
+        let p95 = interval.service_quantile(0.95).expect("ops").as_secs_f64() * 1e6;
+        assert!((p95 / 950.0 - 1.0).abs() < 0.06, "{p95}");
+    }
+
+    #[test]
+    fn nothing_committed_has_no_quantile() {
+        assert_eq!(Counters::default().snapshot().service_quantile(0.95), None);
+    }
+}
