@@ -1,1 +1,3 @@
 //! One run of one point.
+
+pub mod verify;
