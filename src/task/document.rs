@@ -42,7 +42,7 @@ impl Text {
     /// Parses the file's part.
     pub(super) fn parse(&self) -> Result<Spanned<DeTable<'_>>, Error> {
         DeTable::parse(self.file()).map_err(|e| {
-            let help = "a task is TOML: https://toml.io describes it; tasks/README.md every key";
+            let help = "a task is written in TOML; tasks/README.md explains every key";
             self.invalid(e.span().unwrap_or(0..0), e.message().replace('\n', " "), help)
         })
     }
@@ -98,7 +98,10 @@ impl Text {
             Some((word, _)) if message.starts_with("missing field") => {
                 (format!("key \"{word}\" is missing"), String::new())
             }
-            _ => (message.replace('\n', " "), String::new()),
+            _ if message.contains("\"friendly\" duration format") => {
+                ("this is no duration".to_owned(), DURATION_HELP.to_owned())
+            }
+            _ => (in_words(message), String::new()),
         };
         self.invalid(span, what, help)
     }
@@ -133,6 +136,24 @@ impl Text {
     }
 }
 
+const DURATION_HELP: &str = "write it as \"500ms\", \"20s\" or \"5m\"";
+
+/// A message of serde's without the names of Rust's types.
+fn in_words(message: &str) -> String {
+    let mut message = message.replace('\n', " ");
+    for (from, to) in [
+        ("expected u32", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+        ("expected f64", "expected a number"),
+        ("an unsigned duration string", "a duration such as \"500ms\", \"20s\" or \"5m\""),
+        ("invalid type: ", "found "),
+        ("invalid value: ", "found "),
+    ] {
+        message = message.replace(from, to);
+    }
+    message
+}
+
 /// `did you mean X? allowed: …`.
 pub(super) fn alternatives(word: &str, allowed: &[&str]) -> String {
     let list = allowed.join(", ");
@@ -144,12 +165,11 @@ pub(super) fn alternatives(word: &str, allowed: &[&str]) -> String {
 
 /// A value from a text that stands at `offset`: TOML where it is TOML, else a string.
 pub(super) fn value_at(text: &str, offset: usize) -> Value<'_> {
+    let offset = offset + text.len() - text.trim_start().len();
+    let text = text.trim();
     match DeValue::parse(text) {
         Ok(value) => shifted(value, offset),
-        Err(_) => {
-            let trimmed = text.trim();
-            Spanned::new(offset..offset + text.len(), DeValue::String(Cow::Borrowed(trimmed)))
-        }
+        Err(_) => Spanned::new(offset..offset + text.len(), DeValue::String(Cow::Borrowed(text))),
     }
 }
 

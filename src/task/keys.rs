@@ -151,7 +151,7 @@ mod tests {
         }
         assert_eq!(resolve("repeat.blocks"), Resolved::Plain("repeat.blocks"));
         assert_eq!(resolve("sync.compact"), Resolved::Unsupported("pipeline.sync.compact"));
-        assert_eq!(resolve("knob.name"), Resolved::Unknown("question".to_owned()));
+        assert!(matches!(resolve("knob.name"), Resolved::Unknown(_)));
     }
 
     #[test]

@@ -116,7 +116,10 @@ pub(super) fn read(
         question: head.question,
         model: head.model,
         workload: workload_of(&text, &mut root)?,
-        pace: section(&text, &mut root, Some("pace"))?,
+        pace: match root.contains_key("pace") {
+            true => section(&text, &mut root, Some("pace"))?,
+            false => workload::PaceSettings::default(),
+        },
         phases: section::<Lengths>(&text, &mut root, Some("phases"))?.into(),
         pipeline: pipeline_of(&text, &mut root)?,
         sandbox: section(&text, &mut root, Some("sandbox"))?,
@@ -152,7 +155,7 @@ fn check_keys(text: &Text, table: &DeTable<'_>, path: &str, what: &str) -> Resul
         let full = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         if !allowed.contains(&name) {
             if let Resolved::Unsupported(knob) = keys::resolve(&full) {
-                return Err(text.invalid(key.span(), missing_knob(knob), MISSING_HELP));
+                return Err(text.invalid(key.span(), missing_knob(knob), missing_help()));
             }
             let help = alternatives(name, &allowed);
             return Err(text.invalid(key.span(), format!("unknown key \"{name}\" in {what}"), help));
@@ -176,8 +179,12 @@ fn check_keys(text: &Text, table: &DeTable<'_>, path: &str, what: &str) -> Resul
     Ok(())
 }
 
-const MISSING_HELP: &str = "leave it out; its behaviour is the default of DM's that the \
-                            documentation of the unit states";
+/// The knobs that the built-in pipeline has.
+fn missing_help() -> String {
+    let knobs = pipeline::builtin::KNOBS;
+    let names: Vec<&str> = knobs.iter().map(|knob| keys::short(&knob.name)).collect();
+    format!("leave it out; it has {}", names.join(", "))
+}
 
 fn missing_knob(knob: &str) -> String {
     format!("dmbench's builtin does not have {} yet", keys::short(knob))
@@ -209,7 +216,7 @@ fn take_knobs<'t>(text: &Text, root: &mut DeTable<'t>) -> Result<Vec<Varied<'t>>
         let knob = match keys::resolve(name) {
             Resolved::Knob(knob) => knob,
             Resolved::Unsupported(knob) => {
-                return Err(text.invalid(name_span, missing_knob(knob), MISSING_HELP));
+                return Err(text.invalid(name_span, missing_knob(knob), missing_help()));
             }
             Resolved::Plain(key) => {
                 let what = format!("\"{key}\" cannot be varied");
@@ -278,7 +285,7 @@ fn put_overrides<'t>(
                 put(root, path, value);
                 continue;
             }
-            Resolved::Unsupported(knob) => return refuse(missing_knob(knob), MISSING_HELP),
+            Resolved::Unsupported(knob) => return refuse(missing_knob(knob), &missing_help()),
             Resolved::Unknown(near) => {
                 let help = format!("did you mean \"{near}\"? tasks/README.md lists all keys");
                 return refuse(format!("unknown key \"{name}\""), &help);
