@@ -111,7 +111,8 @@ impl Progress {
     }
 }
 
-/// A unit's begin or end, pushed by the pipeline: polling would miss short units.
+/// A unit's begin or end or something to know about it, pushed by the pipeline: polling would miss
+/// short units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum UnitEvent {
@@ -142,5 +143,12 @@ pub enum UnitEvent {
         statement: Box<Histogram>,
         /// The error that ended it.
         error: Option<String>,
+    },
+    /// Something the user should know, which becomes a finding.
+    Remark {
+        /// Which unit found it.
+        unit: Unit,
+        /// One sentence.
+        text: String,
     },
 }
