@@ -4,6 +4,8 @@
 //! or probes.
 
 mod error;
+pub mod facts;
+pub mod proxy;
 pub mod sandbox;
 
 use std::collections::BTreeMap;

@@ -129,3 +129,65 @@ pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    /// A process that runs until its input closes, which the test never does.
+    fn bystander() -> std::process::Child {
+        let mut cat = std::process::Command::new("cat");
+        cat.stdin(std::process::Stdio::piped()).spawn().expect("cat runs")
+    }
+
+    fn dead() -> Process {
+        let own = Process::own();
+        Process { started: own.started + 1, ..own }
+    }
+
+    #[test]
+    fn what_a_dead_guard_left_is_cleared_away_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).expect("made");
+        let (server, mut stranger) = (bystander(), bystander());
+        let of_server = Process::now(server.id());
+        let of_stranger = Process::now(stranger.id());
+        // The stranger has the number of a server that started at another time.
+        let reused = Process { started: of_stranger.started + 1, ..of_stranger };
+        let servers = vec![of_server, reused];
+        let entry =
+            Entry { namespace: namespace(), guard: dead(), servers, remove: vec![data.clone()] };
+
+        let guarded = Entry { guard: Process::own(), ..entry.clone() };
+        assert_eq!(reap_entry(&guarded), 0, "its guard lives");
+        let elsewhere = namespace() + "x";
+        let foreign = Entry { namespace: elsewhere, ..entry.clone() };
+        assert_eq!(reap_entry(&foreign), 0, "its process ids mean something else");
+        assert!(of_server.is_alive() && data.exists());
+
+        assert_eq!(reap_entry(&entry), 1);
+        assert!(!of_server.is_alive() && !data.exists());
+        assert!(of_stranger.is_alive());
+        stranger.kill().expect("it is ours");
+        for mut child in [server, stranger] {
+            child.wait().expect("it is ours");
+        }
+    }
+
+    #[test]
+    fn processes_of_an_earlier_boot_are_never_ended() {
+        let mut stranger = bystander();
+        let entry = Entry {
+            namespace: "another-boot pid:[1]".to_owned(),
+            guard: dead(),
+            servers: vec![Process::now(stranger.id())],
+            remove: Vec::new(),
+        };
+        assert_eq!(reap_entry(&entry), 0);
+        assert!(Process::now(stranger.id()).is_alive());
+        stranger.kill().expect("it is ours");
+        stranger.wait().expect("it is ours");
+    }
+}

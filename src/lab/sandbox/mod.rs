@@ -7,26 +7,32 @@
 mod find;
 mod flags;
 pub mod guard;
+mod kept;
 mod ledger;
+mod network;
 mod process;
 mod server;
 mod settings;
 mod template;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 pub use find::{Chosen, Found, choose, find};
+pub use kept::{Kept, KeptServer, down, status, up};
 pub use process::Process;
 pub use settings::{Durability, KNOBS, Program, Settings};
 
 use crate::event::{Event, Events};
+use crate::lab::proxy::Proxy;
 use crate::lab::{Error, Lab};
 use crate::mysql::Secret;
 use flags::{Home, Role};
 use guard::Leash;
+use network::Network;
 use server::{Running, Start};
 
 /// What the pipelines of a sandbox need beyond its settings.
@@ -42,6 +48,7 @@ pub struct Sandbox {
     lab: Lab,
     chosen: Chosen,
     servers: [Process; 2],
+    network: Network,
     leash: Leash,
 }
 
@@ -78,25 +85,34 @@ impl Sandbox {
         events: &Events,
         cancel: &CancellationToken,
     ) -> Result<Sandbox, Error> {
-        let left = ledger::reap();
-        if left > 0 {
-            let text = format!("stopped {left} server processes that an earlier crash had left");
-            events.send(Event::Remark { text });
+        let plan = Plan { chosen: &chosen, settings, needs, outlives_guard: false, events, cancel };
+        let Up { lab, servers, leash, .. } = plan.run(folder, guard).await?;
+        let mut sandbox = Sandbox { lab, chosen, servers, network: Network::default(), leash };
+        if let Err(error) = sandbox.set_network(settings).await {
+            sandbox.stop().await?;
+            return Err(error);
         }
-        for (found, end) in [(&chosen.source, "source"), (&chosen.target, "target")] {
-            events.send(Event::Preparing { what: format!("starting {found} as {end}") });
-        }
-        ledger::make_private(folder).map_err(|e| Error::file("make", folder, e))?;
-        let folder = folder.canonicalize().map_err(|e| Error::file("find", folder, e))?;
-        let leash = Leash::start(guard, &folder.join("guard.log"))?;
-        let plan = Plan { chosen: &chosen, settings, needs, folder: &folder, cancel };
-        match plan.run(&leash).await {
-            Ok((lab, servers)) => Ok(Sandbox { lab, chosen, servers, leash }),
-            Err(error) => {
-                leash.stop().await?;
-                Err(error)
-            }
-        }
+        Ok(sandbox)
+    }
+
+    /// Changes the network between pipeline and servers: round trips and bandwidth. Connections made
+    /// before keep their endpoint; read [`Sandbox::lab`] again afterwards, since its endpoints for
+    /// the pipeline and its measured figures change. All other settings are ignored.
+    ///
+    /// # Errors
+    /// [`Error::Proxy`] without ports or threads, [`Error::Session`] when a server does not answer.
+    pub async fn set_network(&mut self, settings: &Settings) -> Result<(), Error> {
+        self.network.set(settings, &mut self.lab).await
+    }
+
+    /// The relay between pipeline and source, where one was asked for.
+    pub fn source_proxy(&self) -> Option<&Proxy> {
+        self.network.source()
+    }
+
+    /// The relay between pipeline and target, where one was asked for.
+    pub fn target_proxy(&self) -> Option<&Proxy> {
+        self.network.target()
     }
 
     /// Where both ends are.
@@ -136,50 +152,88 @@ struct Plan<'a> {
     chosen: &'a Chosen,
     settings: &'a Settings,
     needs: Needs,
-    folder: &'a Path,
+    outlives_guard: bool,
+    events: &'a Events,
     cancel: &'a CancellationToken,
 }
 
+/// Guard and servers that run.
+struct Up {
+    lab: Lab,
+    servers: [Process; 2],
+    /// Folder of the Unix sockets.
+    sockets: PathBuf,
+    leash: Leash,
+}
+
 impl Plan<'_> {
-    async fn run(&self, leash: &Leash) -> Result<(Lab, [Process; 2]), Error> {
-        let delay = self.settings.target_commit_delay;
+    /// Starts guard and servers; stops whatever runs when something fails.
+    async fn run(&self, folder: &Path, guard: &Path) -> Result<Up, Error> {
+        let left = ledger::reap();
+        if left > 0 {
+            let text = format!("stopped {left} server processes that an earlier crash had left");
+            self.events.send(Event::Remark { text });
+        }
         let emulated = self.commit_delay_text()?;
+        ledger::make_private(folder).map_err(|e| Error::file("make", folder, e))?;
+        let folder = folder.canonicalize().map_err(|e| Error::file("find", folder, e))?;
         let sockets = tempfile::Builder::new()
             .prefix("dmbench-")
             .tempdir()
-            .map_err(|e| Error::file("make a folder in", &std::env::temp_dir(), e))?
-            .keep();
-        leash.remove_at_end(sockets.clone())?;
+            .map_err(|e| Error::file("make a folder in", &std::env::temp_dir(), e))?;
+        let leash = Leash::start(guard, &folder.join("guard.log"))?;
+        leash.remove_at_end(sockets.path().to_owned())?;
+        let sockets = sockets.keep();
+        match self.start_both(&folder, &sockets, &leash).await {
+            Ok([source, target]) => {
+                let servers = [source.process, target.process];
+                Ok(Up { lab: lab(&source, &target, emulated), servers, sockets, leash })
+            }
+            Err(error) => {
+                leash.stop().await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_both(
+        &self,
+        folder: &Path,
+        sockets: &Path,
+        leash: &Leash,
+    ) -> Result<[Running; 2], Error> {
         let password = Secret::new(format!("{:032x}", rand::random::<u128>()));
-        // MySQL delays the group commit of its binlog, so a commit delay needs one.
-        let target_binlog = self.needs.target_binlog || !delay.is_zero();
-        let source = Role {
-            name: "source",
-            server_id: 1,
-            binlog: true,
-            commit_delay: std::time::Duration::ZERO,
-        };
-        let target =
-            Role { name: "target", server_id: 2, binlog: target_binlog, commit_delay: delay };
         let cancel = self.cancel.child_token();
-        let start = |found, role: Role| Start {
-            found,
-            home: Home {
-                folder: self.folder.join(role.name),
-                socket: sockets.join(format!("{}.sock", role.name)),
-            },
-            role,
-            settings: self.settings,
-            password: &password,
-            leash,
-            outlives_guard: false,
-            cancel: &cancel,
+        let start = |found, role: Role| {
+            self.events
+                .send(Event::Preparing { what: format!("starting {found} as {}", role.name) });
+            Start {
+                found,
+                home: Home {
+                    folder: folder.join(role.name),
+                    socket: sockets.join(format!("{}.sock", role.name)),
+                },
+                role,
+                settings: self.settings,
+                password: &password,
+                leash,
+                outlives_guard: self.outlives_guard,
+                cancel: &cancel,
+            }
         };
+        let [source, target] = self.roles();
         let (source, target) =
             (start(&self.chosen.source, source), start(&self.chosen.target, target));
-        let (source, target) = both(source.run(), target.run(), &cancel).await?;
-        let processes = [source.process, target.process];
-        Ok((lab(&source, &target, emulated), processes))
+        both(source.run(), target.run(), &cancel).await
+    }
+
+    fn roles(&self) -> [Role; 2] {
+        let delay = self.settings.target_commit_delay;
+        // MySQL delays the group commit of its binlog, so a commit delay needs one.
+        let target_binlog = self.needs.target_binlog || !delay.is_zero();
+        let source =
+            Role { name: "source", server_id: 1, binlog: true, commit_delay: Duration::ZERO };
+        [source, Role { name: "target", server_id: 2, binlog: target_binlog, commit_delay: delay }]
     }
 
     fn commit_delay_text(&self) -> Result<BTreeMap<String, String>, Error> {
@@ -208,11 +262,11 @@ async fn both<T>(
     source: impl Future<Output = Result<T, Error>>,
     target: impl Future<Output = Result<T, Error>>,
     cancel: &CancellationToken,
-) -> Result<(T, T), Error> {
+) -> Result<[T; 2], Error> {
     let source = async { source.await.inspect_err(|_| cancel.cancel()) };
     let target = async { target.await.inspect_err(|_| cancel.cancel()) };
     match tokio::join!(source, target) {
-        (Ok(source), Ok(target)) => Ok((source, target)),
+        (Ok(source), Ok(target)) => Ok([source, target]),
         (Err(Error::Interrupted), Err(error)) | (Err(error), _) | (_, Err(error)) => Err(error),
     }
 }

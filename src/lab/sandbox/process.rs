@@ -51,7 +51,7 @@ impl Process {
 
 /// Asks the processes to end, waits, then kills what is left. Returns those that live even so
 /// (stuck in the kernel, or another user's).
-pub fn end_all(processes: &[Process], patience: Duration) -> Vec<Process> {
+pub(super) fn end_all(processes: &[Process], patience: Duration) -> Vec<Process> {
     for (signal, wait) in [(Signal::TERM, patience), (Signal::KILL, Duration::from_secs(10))] {
         processes.iter().for_each(|process| process.signal(signal));
         let deadline = Instant::now() + wait;
@@ -72,7 +72,7 @@ fn stat(pid: u32) -> Option<(char, u64)> {
 }
 
 /// Where process ids mean the same: this boot and this pid namespace.
-pub fn namespace() -> String {
+pub(super) fn namespace() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let pids = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     format!("{} {}", boot.trim(), pids.display())

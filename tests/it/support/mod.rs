@@ -5,6 +5,8 @@
 //! ends: the sandbox's guard sees to that. A server that cannot be had fails the test, with its
 //! name and how to get it; nothing is ever skipped.
 
+pub mod holder;
+
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -115,4 +117,13 @@ pub fn runtime() -> tokio::runtime::Runtime {
         .enable_all()
         .build()
         .expect("a runtime can be built")
+}
+
+/// Waits until something holds; fails after a minute, which only a hang takes.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !holds() {
+        assert!(std::time::Instant::now() < deadline, "waited a minute until {what}");
+        std::thread::park_timeout(std::time::Duration::from_millis(10));
+    }
 }
