@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use dmbench::error::ErrorClass;
@@ -27,13 +27,17 @@ const FOLDER: &str = "DMBENCH_TEST_FOLDER";
 const PROGRAMS: &str = "DMBENCH_TEST_PROGRAMS";
 const MARK: &str = "holder says ";
 
-/// Starts a holder in a process group of its own. Its cache folder, and so its ledger, is private.
+/// Starts a holder in a process group of its own. Its cache folder, and so its ledger, is private;
+/// templates are shared with the user's, unless the environment names another server program.
 pub fn start(
     source: Program,
     target: Program,
     folder: &Path,
     environment: &[(&str, &Path)],
 ) -> (Child, Said) {
+    if environment.is_empty() {
+        share_templates(&folder.join("cache/dmbench"));
+    }
     let mut child = Command::new(std::env::current_exe().expect("known"))
         .args(["--exact", "support::holder::holder", "--ignored", "--nocapture"])
         .env(FOLDER, folder.join("run"))
@@ -42,6 +46,7 @@ pub fn start(
         .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .process_group(0)
         .spawn()
         .expect("the test binary runs again");
@@ -52,6 +57,18 @@ pub fn start(
         .find_map(|line| Some(line.split_once(MARK)?.1.to_owned()))
         .expect("the holder says what it holds");
     (child, serde_json::from_str(&said).expect("the holder writes JSON"))
+}
+
+fn share_templates(cache: &Path) {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+    let templates = base.expect("there is a home").join("dmbench/templates");
+    std::fs::create_dir_all(&templates).expect("made");
+    std::fs::create_dir_all(cache).expect("made");
+    let link = cache.join("templates");
+    if !link.exists() {
+        std::os::unix::fs::symlink(templates, link).expect("linked");
+    }
 }
 
 #[test]
