@@ -70,13 +70,14 @@ pub async fn drive(
 ) -> Result<Driven, Error> {
     let Settings::Sysbench(settings) = &plan.settings;
     let oltp = Oltp::open(endpoint, &plan.schema, settings).await?;
-    drive_workload(oltp, plan, counters, events, cancel).await
+    drive_workload(oltp, plan, GRACE, counters, events, cancel).await
 }
 
-/// [`drive`] for any workload.
+/// [`drive`] for any workload and time to finish.
 pub(super) async fn drive_workload<W: Workload>(
     workload: W,
     plan: &DrivePlan,
+    grace: Duration,
     counters: &Arc<Counters>,
     events: &Events,
     cancel: &CancellationToken,
@@ -89,6 +90,7 @@ pub(super) async fn drive_workload<W: Workload>(
     }
     let clients = plan.pace.clients as usize;
     let (workload, sessions) = connect_all(workload, clients).await?;
+    let shards = (0..clients.min(shard::MOST)).map(|_| Mutex::new(Shard::default())).collect();
     let start = Instant::now();
     let offer = Arc::new(match pace {
         Pace::Closed => Offer::Closed(Closed::new(plan.stop.ops)),
@@ -102,7 +104,7 @@ pub(super) async fn drive_workload<W: Workload>(
         offer: offer.clone(),
         window: window.clone(),
         counters: counters.clone(),
-        shards: (0..clients.min(shard::MOST)).map(|_| Mutex::new(Shard::default())).collect(),
+        shards,
         under_way: (0..clients).map(|_| AtomicU64::new(0)).collect(),
         hurry: CancellationToken::new(),
     });
@@ -114,7 +116,7 @@ pub(super) async fn drive_workload<W: Workload>(
     for (number, session) in sessions.into_iter().enumerate() {
         running.spawn(Client::new(scene.clone(), number, session).run());
     }
-    let interrupted = watch(&mut running, &scene, plan, events, cancel).await?;
+    let interrupted = watch(&mut running, &scene, plan.stop.ops, grace, events, cancel).await?;
     let ended = Instant::now();
     window.cut(ended);
     let paced = pacer.map(Pacer::stop);
@@ -148,7 +150,8 @@ async fn connect_all<W: Workload>(
 async fn watch<W: Workload>(
     running: &mut JoinSet<Result<(), Error>>,
     scene: &Scene<W>,
-    plan: &DrivePlan,
+    ops: Option<u64>,
+    grace: Duration,
     events: &Events,
     cancel: &CancellationToken,
 ) -> Result<bool, Error> {
@@ -161,20 +164,20 @@ async fn watch<W: Workload>(
         let now = Instant::now();
         if force.is_none() && scene.window.end().is_some_and(|end| now >= end) {
             scene.offer.stop();
-            force = Some(now + GRACE);
+            force = Some(now + grace);
         }
         if force.is_some_and(|force| now >= force) {
             running.shutdown().await;
             break;
         }
         let wake = [force, scene.window.end().filter(|_| force.is_none())];
-        let wake = wake.into_iter().flatten().min().unwrap_or(now + GRACE);
+        let wake = wake.into_iter().flatten().min().unwrap_or(now + grace);
         tokio::select! {
             ended = running.join_next() => match ended {
                 None => break,
                 Some(ended) => if let Err(error) = ended.map_err(Error::from).flatten() {
                     failure.get_or_insert(error);
-                    force.get_or_insert(now + GRACE);
+                    force.get_or_insert(now + grace);
                     scene.offer.stop();
                     scene.hurry.cancel();
                 }
@@ -182,7 +185,7 @@ async fn watch<W: Workload>(
             _ = tick.tick() => events.send(Event::Progress {
                 what: "ops committed",
                 done: scene.counters.committed(),
-                of: plan.stop.ops,
+                of: ops,
             }),
             () = tokio::time::sleep_until(wake.into()) => {}
             () = cancel.cancelled(), if !interrupted => {
@@ -191,7 +194,7 @@ async fn watch<W: Workload>(
                 scene.window.cut(now);
                 scene.offer.stop();
                 scene.hurry.cancel();
-                force = Some(now + GRACE);
+                force = Some(now + grace);
             }
         }
     }

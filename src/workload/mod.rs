@@ -12,6 +12,8 @@ mod drive;
 mod driven;
 mod effect;
 mod keys;
+#[cfg(test)]
+mod memory;
 mod offer;
 mod op;
 mod pace;

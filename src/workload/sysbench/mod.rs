@@ -11,5 +11,7 @@ mod perform;
 mod table;
 mod text;
 
+#[cfg(test)]
+pub(super) use op::Op;
 pub(super) use op::{Oltp, check};
 pub(super) use table::{create_index_sql, create_table_sql, push_row_sql, quoted};
