@@ -157,7 +157,7 @@ async fn run(memory: Memory, plan: &DrivePlan) -> (Driven, Arc<Seen>) {
         + driven.unknown_ops
         + driven.dropped_ops
         + driven.abandoned_ops;
-    assert_eq!(driven.offered_ops, ends, "every op has exactly one end: {driven:?}");
+    assert_eq!(driven.offered_ops, ends, "every op has exactly one end");
     assert_eq!(counters.offered(), driven.offered_ops);
     assert_eq!(counters.committed(), driven.committed_ops);
     assert_eq!(counters.row_changes(), driven.effect.row_changes());
