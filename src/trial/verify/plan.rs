@@ -5,6 +5,7 @@
 use crate::mysql::schema::{Column, Table};
 use crate::mysql::session::quote_name;
 use crate::trial::verify::canonical::{Kind, Mismatch, Shape};
+use crate::trial::verify::exact::Zero;
 
 /// The SQL of one end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub(super) struct Plan {
     pub(super) chunk_by: Option<String>,
     /// Kinds of the columns that the client compares.
     pub(super) exact: Vec<Kind>,
+    /// Whether those of them that are zero are told apart by their sign.
+    pub(super) zero: Zero,
     /// SQL of the source.
     pub(super) source: Side,
     /// SQL of the target.
@@ -51,7 +54,7 @@ pub(super) enum Pairing {
 }
 
 /// Makes the plan for a table that both ends have.
-pub(super) fn pair(source: &Table, target: &Table) -> Pairing {
+pub(super) fn pair(source: &Table, target: &Table, zero: Zero) -> Pairing {
     let only_in = |one: &Table, other: &Table| -> Vec<String> {
         let has = |name: &str| other.columns.iter().any(|column| column.name == name);
         one.columns.iter().filter(|c| !has(&c.name)).map(|c| c.name.clone()).collect()
@@ -83,7 +86,7 @@ pub(super) fn pair(source: &Table, target: &Table) -> Pairing {
             }
         }
     }
-    Pairing::Comparable(Box::new(plan(source, target, &columns)))
+    Pairing::Comparable(Box::new(plan(source, target, &columns, zero)))
 }
 
 /// A column of both ends.
@@ -94,7 +97,7 @@ struct Paired<'a> {
     target: &'a Column,
 }
 
-fn plan(source: &Table, target: &Table, columns: &[Paired<'_>]) -> Plan {
+fn plan(source: &Table, target: &Table, columns: &[Paired<'_>], zero: Zero) -> Plan {
     let key = key_columns(source, columns);
     let chunk_by = key
         .first()
@@ -125,6 +128,7 @@ fn plan(source: &Table, target: &Table, columns: &[Paired<'_>]) -> Plan {
         key: key.iter().map(|c| c.shape.name.clone()).collect(),
         chunk_by,
         exact: columns.iter().filter(|c| c.shape.is_exact()).map(|c| c.shape.kind).collect(),
+        zero,
         source: side(source, |c| c.source.clone()),
         target: side(target, |c| c.target.clone()),
     }

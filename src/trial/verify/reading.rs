@@ -218,7 +218,7 @@ fn row_of(end: End<'_>, values: &[Value]) -> Result<Row, Error> {
         hex.and_then(|hex| u128::from_str_radix(hex, 16).ok()).ok_or_else(|| unreadable(end))?
     } else {
         let kinds = end.plan.exact.iter().copied();
-        exact::digest(hash, &kinds.zip(exact).collect::<Vec<_>>())
+        exact::digest(hash, &kinds.zip(exact).collect::<Vec<_>>(), end.plan.zero)
     };
     let shown: Vec<String> = key.iter().map(text).collect();
     let leading = match &end.plan.chunk_by {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::mysql::Session;
 use crate::mysql::schema::{Table, table_names};
 use crate::mysql::session::quote_name;
+use crate::mysql::{Flavor, Session};
 use crate::trial::verify::Error;
+use crate::trial::verify::exact::Zero;
 use crate::trial::verify::plan::{Pairing, Plan, pair as pair_tables};
 use crate::trial::verify::work::SessionPair;
 
@@ -75,7 +76,7 @@ impl Survey {
     async fn add(&mut self, pair: &mut SessionPair, schema: &str, name: &str) -> Result<(), Error> {
         let source = Table::read(&mut pair.source, schema, name).await?;
         let target = Table::read(&mut pair.target, schema, name).await?;
-        match pair_tables(&source, &target) {
+        match pair_tables(&source, &target, zero(pair)) {
             Pairing::Differs(why) => self.remarks.push(format!("{schema}.{name}: {why}")),
             Pairing::Incomparable(why) => self.incomparable.push(format!("{schema}.{name}: {why}")),
             Pairing::Comparable(plan) => {
@@ -89,6 +90,11 @@ impl Survey {
         }
         Ok(())
     }
+}
+
+fn zero(pair: &SessionPair) -> Zero {
+    let flavors = [pair.source.server().flavor, pair.target.server().flavor];
+    if flavors.contains(&Flavor::Mariadb) { Zero::Unsigned } else { Zero::Signed }
 }
 
 async fn names(
