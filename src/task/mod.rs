@@ -7,6 +7,7 @@
 mod document;
 mod error;
 pub mod estimate;
+mod facts;
 pub mod keys;
 mod read;
 mod rules;
