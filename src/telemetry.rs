@@ -9,7 +9,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use prometheus::{Encoder as _, Gauge, GaugeVec, IntCounter, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{
+    Encoder as _, Gauge, GaugeVec, IntCounter, IntGauge, Opts, Registry, TextEncoder,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -164,9 +166,12 @@ impl Gauges {
     /// A trial began: its number from 1, how many there are. Counters start again, lag is unknown.
     pub fn begin_trial(&self, number: u32, of: u32) {
         let series = &self.0;
-        for counter in
-            [&series.committed_ops, &series.committed_rows, &series.offered_ops, &series.applied_rows]
-        {
+        for counter in [
+            &series.committed_ops,
+            &series.committed_rows,
+            &series.offered_ops,
+            &series.applied_rows,
+        ] {
             counter.reset();
         }
         series.lag.reset();

@@ -1,1 +1,131 @@
-//! One file per command; the only place that prints.
+//! The command line: one file per command, progress, and the only place that prints.
+//!
+//! A command parses its options, calls one function of the modules below and lays out what comes
+//! back. It decides nothing about measuring: what a flag means is written where it is acted upon.
+
+mod check;
+mod completions;
+mod failure;
+mod interrupt;
+mod list;
+pub mod log;
+mod output;
+mod pipeline;
+mod progress;
+mod url;
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Exit;
+use log::Log;
+
+/// What was asked on the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dmbench",
+    version,
+    about = "How fast, and how far behind, is a MySQL to TiDB replication, and which settings should it use?",
+    after_help = exits(),
+    max_term_width = 100,
+    propagate_version = true
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Say more on stderr: -v for what happens, -vv for every step (RUST_LOG goes before both)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say what running task files would do and how long it would take
+    Check(check::Arguments),
+    /// Show the tasks that are here and the runs that were made
+    List(list::Arguments),
+    #[command(hide = true)]
+    Pipeline(pipeline::Arguments),
+    /// Print completions for a shell
+    Completions(completions::Arguments),
+}
+
+/// What every command is given.
+struct Context {
+    cancel: CancellationToken,
+    log: Log,
+}
+
+impl Arguments {
+    /// Reads a command line. Where there is nothing to run, because it is wrong or asks for help,
+    /// prints what there is to say and returns how to exit.
+    ///
+    /// # Errors
+    /// The exit to end with.
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Exit> {
+        Arguments::try_parse_from(words).map_err(|error| {
+            // A closed pipe is all that can go wrong, and then nobody reads.
+            let _ = error.print();
+            if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+        })
+    }
+
+    /// How often `-v` was given.
+    pub fn verbosity(&self) -> u8 {
+        self.verbose
+    }
+}
+
+/// Runs a command to its end. Ctrl-C once asks it to stop in good order; twice abandons it.
+pub async fn run(arguments: Arguments, log: Log) -> Exit {
+    let cancel = CancellationToken::new();
+    let context = Context { cancel: cancel.clone(), log: log.clone() };
+    tokio::select! {
+        result = perform(arguments.command, &context) => match result {
+            Ok(exit) => exit,
+            Err(error) => failure::present(&error),
+        },
+        () = interrupt::twice(&cancel, &log) => Exit::Interrupted,
+    }
+}
+
+async fn perform(command: Command, context: &Context) -> anyhow::Result<Exit> {
+    match command {
+        Command::Check(arguments) => check::run(&arguments),
+        Command::List(arguments) => list::run(&arguments),
+        Command::Pipeline(arguments) => pipeline::run(&arguments).await,
+        Command::Completions(arguments) => completions::run(&arguments),
+    }
+}
+
+/// The part of `--help` on exit codes.
+fn exits() -> String {
+    let mut text = "Exit codes:\n".to_owned();
+    for (exit, sentence) in Exit::ALL {
+        text.push_str(&format!("  {:>3}  {sentence}\n", exit as u8));
+    }
+    text.push_str("Where several apply: 1 before 4 before 6 before 5 before 7.");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn help_names_every_exit_code() {
+        let help = Arguments::command().render_help().to_string();
+        for (exit, sentence) in Exit::ALL {
+            assert!(help.contains(&format!("{:>3}  {sentence}", exit as u8)), "{help}");
+        }
+    }
+}

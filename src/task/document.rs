@@ -64,7 +64,11 @@ impl Text {
                     help: "for example --set sync.worker-count=8".to_owned(),
                 });
             };
-            found.push((start..start + key.len(), key.trim(), value_at(text, start + key.len() + 1)));
+            found.push((
+                start..start + key.len(),
+                key.trim(),
+                value_at(text, start + key.len() + 1),
+            ));
             start = end;
         }
         Ok(found)

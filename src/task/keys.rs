@@ -95,7 +95,7 @@ pub(super) fn resolve(name: &str) -> Resolved {
 }
 
 /// A key's name as a user would write it: without `pipeline.`.
-pub(super) fn short(full: &str) -> &str {
+pub fn short(full: &str) -> &str {
     match full.strip_prefix("pipeline.") {
         Some(rest) if rest != "kind" => rest,
         _ => full,
@@ -125,7 +125,8 @@ pub(super) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str>
 
 /// Levenshtein's distance in characters, of at most the first 64 of each.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.iter().enumerate() {
         let mut diagonal = row[0];

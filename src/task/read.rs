@@ -33,10 +33,7 @@ struct Head {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Limited {
-    #[serde(
-        default,
-        with = "jiff::fmt::serde::unsigned_duration::friendly::compact::optional"
-    )]
+    #[serde(default, with = "jiff::fmt::serde::unsigned_duration::friendly::compact::optional")]
     lag_p99: Option<Duration>,
 }
 
@@ -158,7 +155,11 @@ fn check_keys(text: &Text, table: &DeTable<'_>, path: &str, what: &str) -> Resul
                 return Err(text.invalid(key.span(), missing_knob(knob), missing_help()));
             }
             let help = alternatives(name, &allowed);
-            return Err(text.invalid(key.span(), format!("unknown key \"{name}\" in {what}"), help));
+            return Err(text.invalid(
+                key.span(),
+                format!("unknown key \"{name}\" in {what}"),
+                help,
+            ));
         }
         let below = format!("[{full}]");
         match value.get_ref() {
@@ -333,11 +334,7 @@ fn check_ranges(text: &Text, root: &DeTable<'_>, all: &[Varied<'_>]) -> Result<(
     Ok(())
 }
 
-fn put_point<'t>(
-    root: &mut DeTable<'t>,
-    all: Vec<Varied<'t>>,
-    point: &Point,
-) -> Result<(), Error> {
+fn put_point<'t>(root: &mut DeTable<'t>, all: Vec<Varied<'t>>, point: &Point) -> Result<(), Error> {
     let stranger = point.keys().find(|name| all.iter().all(|v| v.range.knob.name != name.as_str()));
     if let Some(name) = stranger {
         return Err(Error::Point { name: name.clone() });
@@ -414,9 +411,7 @@ fn kind_of(
 fn workload_of(text: &Text, root: &mut DeTable<'_>) -> Result<Option<workload::Settings>, Error> {
     match kind_of(text, root, "workload", &["sysbench"])? {
         None => Ok(None),
-        Some(_) => {
-            Ok(Some(workload::Settings::Sysbench(section(text, root, Some("workload"))?)))
-        }
+        Some(_) => Ok(Some(workload::Settings::Sysbench(section(text, root, Some("workload"))?))),
     }
 }
 
@@ -425,9 +420,7 @@ fn pipeline_of(text: &Text, root: &mut DeTable<'_>) -> Result<pipeline::Settings
     #[serde(deny_unknown_fields)]
     struct Nothing {}
     match kind_of(text, root, "pipeline", &["builtin", "idle"])? {
-        Some("builtin") => {
-            Ok(pipeline::Settings::Builtin(section(text, root, Some("pipeline"))?))
-        }
+        Some("builtin") => Ok(pipeline::Settings::Builtin(section(text, root, Some("pipeline"))?)),
         Some(_) => {
             if let Some((key, _)) = get(root, "pipeline")
                 .and_then(|table| table.get_ref().as_table())

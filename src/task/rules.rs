@@ -66,7 +66,11 @@ pub(super) fn check(task: &Task, written: &Written<'_, '_>) -> Result<(), Error>
 /// Checks what stays the same at every point.
 pub(super) fn check_repeat(task: &Task, written: &Written<'_, '_>) -> Result<(), Error> {
     if task.question.trim().is_empty() {
-        return Err(written.wrong("question", "the question is empty", "a task answers a question"));
+        return Err(written.wrong(
+            "question",
+            "the question is empty",
+            "a task answers a question",
+        ));
     }
     written.within("repeat.blocks", task.repeat.blocks.into(), 1, 1_000)
 }
@@ -75,9 +79,14 @@ fn check_model(task: &Task, written: &Written<'_, '_>) -> Result<(), Error> {
     let word = word(task.model);
     // Keys that the model has no use for.
     let unused: &[&str] = match task.model {
-        Model::Bulk => {
-            &["pace", "phases.warm", "phases.measure", "phases.drain-limit", "phases.ops", "limits.lag-p99"]
-        }
+        Model::Bulk => &[
+            "pace",
+            "phases.warm",
+            "phases.measure",
+            "phases.drain-limit",
+            "phases.ops",
+            "limits.lag-p99",
+        ],
         Model::Stream => &["phases.ops"],
         Model::Backlog => &["phases.warm", "phases.measure", "limits.lag-p99"],
         Model::Drive => &["pipeline", "phases.drain-limit", "limits.lag-p99"],

@@ -53,11 +53,10 @@ seed = 42
 "#;
 
 fn whole() -> String {
-    WHOLE.replace("pace.rate-type", "workload.script").replace(
-        "values = [\"a\"]",
-        "values = [\"oltp_insert\", \"oltp_update_index\"]",
-    )
-    .replace("script = \"oltp_write_only\"\n", "")
+    WHOLE
+        .replace("pace.rate-type", "workload.script")
+        .replace("values = [\"a\"]", "values = [\"oltp_insert\", \"oltp_update_index\"]")
+        .replace("script = \"oltp_write_only\"\n", "")
 }
 
 fn parse(text: &str, set: &[&str]) -> Result<Task, Error> {

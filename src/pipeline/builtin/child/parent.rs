@@ -53,8 +53,7 @@ impl Child {
         progress: watch::Sender<Progress>,
         cancel: &CancellationToken,
     ) -> Result<Child, Error> {
-        let start_error =
-            |source| Error::Start { executable: context.executable.clone(), source };
+        let start_error = |source| Error::Start { executable: context.executable.clone(), source };
         let log = context.folder.join("pipeline.log");
         let stderr = open_log(&context.folder, &log).map_err(start_error)?;
         let mut process = Program::new(&context.executable)

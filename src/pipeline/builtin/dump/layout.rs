@@ -89,7 +89,9 @@ fn encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for (at, letter) in name.char_indices() {
         let dash_of_schema = letter == '-'
-            && name.as_bytes()[at + 1..].get(..6).is_some_and(|b| b.eq_ignore_ascii_case(b"schema"));
+            && name.as_bytes()[at + 1..]
+                .get(..6)
+                .is_some_and(|b| b.eq_ignore_ascii_case(b"schema"));
         if letter < ' ' || dash_of_schema || "%\"*./:<>?\\|".contains(letter) {
             out.push_str(&format!("%{:02X}", u32::from(letter)));
         } else {

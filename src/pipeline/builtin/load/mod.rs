@@ -147,7 +147,9 @@ async fn create_table(session: &mut Session, schema: &str, path: &Path) -> Resul
         splitter.next_statement().map_err(|error| text_error(error.to_string()))?
     {
         if let Err(source) = session.conn().query_drop(&statement[..]).await {
-            return Err(session.statement_error(&String::from_utf8_lossy(&statement), source).into());
+            return Err(session
+                .statement_error(&String::from_utf8_lossy(&statement), source)
+                .into());
         }
     }
     splitter.finish().map_err(|error| text_error(error.to_string()))

@@ -183,7 +183,9 @@ mod tests {
 
     use super::*;
 
-    fn split<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<String>, Result<(), SplitError>) {
+    fn split<'a>(
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> (Vec<String>, Result<(), SplitError>) {
         let mut splitter = Splitter::new();
         let mut statements = Vec::new();
         for piece in pieces {
