@@ -37,7 +37,13 @@ impl Builtin {
         if self.child.as_ref().is_some_and(|child| !child.has_ended()) {
             return Err(Error::State { action: "start the pipeline", state: "running already" });
         }
+        let first = match &start {
+            Start::Dump | Start::Full | Start::All => Unit::Dump,
+            Start::Load => Unit::Load,
+            Start::Incremental { .. } => Unit::Sync,
+        };
         let progress = self.progress.clone();
+        progress.send_replace(Progress::new(first));
         let order = child::Order::new(&self.settings, &self.context, start, held);
         self.child = Some(Child::start(order, &self.context, progress, cancel).await?);
         Ok(())

@@ -1,6 +1,7 @@
 //! What a dump locks, for how long, and that nothing of it is left.
 
 use std::path::Path;
+use std::time::Duration;
 
 use dmbench::mysql::{Endpoint, Flavor, Secret, Session};
 use dmbench::pipeline::builtin::dump::{self, Consistency};
@@ -129,4 +130,51 @@ async fn a_schema_that_is_missing_is_named() {
     let folder = tempfile::tempdir().expect("folder");
     let error = dump_as(pair.source(), "no_such_schema", folder.path()).await.expect_err("none");
     assert!(error.to_string().contains("no_such_schema"), "{error}");
+}
+
+/// A long statement keeps the dump waiting for its lock, and everybody who writes waits behind it.
+/// The server goes on waiting for a client that is gone, so the dump must end its connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dump_that_is_stopped_while_it_waits_for_the_lock_waits_no_more() {
+    for flavor in SOURCES {
+        let pair = pair(flavor);
+        let schema = schema("waits");
+        let mut root = pair.source_session().await;
+        small_table(&mut root, &schema).await;
+        let user = format!("{schema}_u");
+        let endpoint = account(pair, &user, &schema, "RELOAD").await;
+        let mut blocker = pair.source_session().await;
+        blocker.execute(&format!("LOCK TABLES {schema}.t WRITE")).await.expect("locked");
+        let folder = tempfile::tempdir().expect("folder");
+        let cancel = CancellationToken::new();
+        let dumping = async {
+            let progress = watch::Sender::new(Progress::new(Unit::Dump));
+            let (schemas, folder) = ([schema.clone()], folder.path());
+            dump::run(&small(), &endpoint, &schemas, folder, &progress, &cancel).await
+        };
+        let stopping = async {
+            until_waiting(&mut root, &user, 1).await;
+            cancel.cancel();
+        };
+        let (dumped, ()) = tokio::join!(dumping, stopping);
+        assert!(matches!(dumped, Err(dump::Error::Cancelled)), "{dumped:?}");
+        until_waiting(&mut root, &user, 0).await;
+        blocker.close().await;
+        remove(&mut root, &schema, &user).await;
+    }
+}
+
+/// Returns when as many connections of `user` wait for the global lock; a wait of the server's own
+/// would last 30 s and so fail here.
+async fn until_waiting(root: &mut Session, user: &str, count: u64) {
+    let sql = format!(
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE user = '{user}' AND info LIKE \
+         'FLUSH TABLES WITH%'"
+    );
+    let waiting = async {
+        while root.value::<u64>(&sql).await.expect("asked") != Some(count) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(15), waiting).await.expect("in time");
 }

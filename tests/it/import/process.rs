@@ -167,11 +167,8 @@ fn the_process_ends_when_its_parent_is_killed() {
         r#""meta-schema":"m","folder":{:?},"run":"r","server-id":1,"start":"dump","held":true}}"#,
         folder.path()
     );
-    let mut parent = Command::new("cat")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("cat");
+    let mut parent =
+        Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat");
     let mut child = Command::new(DMBENCH)
         .arg("pipeline")
         .stdin(parent.stdout.take().expect("pipe"))

@@ -18,7 +18,8 @@ async fn round_trip(pair: &Pair, schema: &str, tables: &[&str]) {
     let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
     for table in tables {
         let table = format!("{}.{}", quote_name(schema), quote_name(table));
-        let (there, here) = (content(&mut source, &table).await, content(&mut target, &table).await);
+        let (there, here) =
+            (content(&mut source, &table).await, content(&mut target, &table).await);
         assert_eq!(here, there, "{table}");
     }
     assert_eq!(loaded.rows, dumped.rows);

@@ -81,7 +81,8 @@ pub(super) async fn make(session: &mut Session, schema: &str) {
 
 /// 300 rows whose ids are negative, zero, dense and far apart.
 async fn fill_sparse(session: &mut Session) {
-    let ids = (-50..50).chain((0..150).map(|n| 1_000 + n * 7)).chain((0..50).map(|n| 2_000_000_000 + n));
+    let ids =
+        (-50..50).chain((0..150).map(|n| 1_000 + n * 7)).chain((0..50).map(|n| 2_000_000_000 + n));
     let rows: Vec<_> = ids.map(|id| format!("({id}, {}, 'row {id}')", id / 3)).collect();
     session.execute(&format!("INSERT INTO sparse VALUES {}", rows.join(", "))).await.expect("rows");
 }
@@ -122,5 +123,8 @@ async fn fill_texts(session: &mut Session) {
         let params = (text, latin, b"\0'".to_vec(), all.clone(), text.as_bytes(), json, "pad  ");
         session.rows_with(insert, params).await.expect("row");
     }
-    session.execute("INSERT INTO texts VALUES (100000, NULL, NULL, NULL, '', '', NULL, '')").await.expect("row");
+    session
+        .execute("INSERT INTO texts VALUES (100000, NULL, NULL, NULL, '', '', NULL, '')")
+        .await
+        .expect("row");
 }

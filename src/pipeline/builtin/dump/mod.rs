@@ -74,22 +74,23 @@ pub async fn run(
     cancel: &CancellationToken,
 ) -> Result<Dumped, Error> {
     progress.send_replace(Progress::new(Unit::Dump));
+    let began = Timestamp::now();
+    clear(folder).await?;
+    let snapshot = Snapshot::open(source, settings.threads, schemas, cancel).await?;
     tokio::select! {
-        dumped = dump(settings, source, schemas, folder, progress) => dumped,
+        dumped = dump(settings, snapshot, schemas, folder, began, progress) => dumped,
         () = cancel.cancelled() => Err(Error::Cancelled),
     }
 }
 
 async fn dump(
     settings: &Dump,
-    source: &Endpoint,
+    mut snapshot: Snapshot,
     schemas: &[String],
     folder: &Path,
+    began: Timestamp,
     progress: &watch::Sender<Progress>,
 ) -> Result<Dumped, Error> {
-    let began = Timestamp::now();
-    clear(folder).await?;
-    let mut snapshot = Snapshot::open(source, settings.threads, schemas).await?;
     let chunks = plan(settings, schemas, folder, &mut snapshot, progress).await?;
     progress.send_modify(|p| p.state = State::Running);
     let sessions = std::mem::take(&mut snapshot.sessions);

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::ErrorClass;
 use crate::mysql::schema::table_names;
@@ -53,11 +54,12 @@ struct Started {
 
 impl Snapshot {
     /// Opens `threads` connections at one position. The read lock is gone when this returns, whether
-    /// well or with an error.
+    /// well, with an error or because `cancel` fired.
     pub(super) async fn open(
         source: &Endpoint,
         threads: u32,
         schemas: &[String],
+        cancel: &CancellationToken,
     ) -> Result<Snapshot, Error> {
         let mut sessions = Vec::new();
         for _ in 0..threads.max(1) {
@@ -69,7 +71,14 @@ impl Snapshot {
         }
         let mut locker = Session::connect(source).await?;
         let mut remarks = Vec::new();
-        let started = lock_and_start(&mut locker, sessions, schemas, &mut remarks).await;
+        let locker_id = locker.conn().id();
+        let started = tokio::select! {
+            started = lock_and_start(&mut locker, sessions, schemas, &mut remarks) => started,
+            () = cancel.cancelled() => {
+                kill(source, locker_id).await?;
+                return Err(Error::Cancelled);
+            }
+        };
         let unlocked = locker.execute("UNLOCK TABLES").await;
         match (started, unlocked) {
             (Ok(started), Ok(_)) => Ok(Snapshot {
@@ -99,6 +108,18 @@ impl Snapshot {
             session.close().await;
         }
     }
+}
+
+/// Ends the connection that locks or waits for a lock. Closing it would not do: a server goes on
+/// waiting for the lock, with all writers behind it, though nobody is there any more.
+async fn kill(source: &Endpoint, connection: u32) -> Result<(), Error> {
+    const UNKNOWN_CONNECTION: u16 = 1094;
+    let mut session = Session::connect(source).await?;
+    match session.execute(&format!("KILL {connection}")).await {
+        Err(error) if error.code() != Some(UNKNOWN_CONNECTION) => return Err(error.into()),
+        _ => session.close().await,
+    }
+    Ok(())
 }
 
 /// Statements that make a session read everything as it is, for as long as it takes.
