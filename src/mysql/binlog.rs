@@ -1,1 +1,0 @@
-//! The source's binlog as a stream of changes.

@@ -1,0 +1,403 @@
+//! A live server's binlog, event by event.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream as _;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{BinlogStream, BinlogStreamRequest};
+use mysql_common::binlog::events::{Event as WireEvent, GtidEvent, TransactionPayloadEvent};
+
+use crate::mysql::binlog::cursor::Short;
+use crate::mysql::binlog::error::Error;
+use crate::mysql::binlog::packet::{self, kind};
+use crate::mysql::binlog::row::{Kind, Rows};
+use crate::mysql::binlog::table_map::TableMap;
+use crate::mysql::{Endpoint, Flavor, Position, Session};
+
+/// How often an idle server says that it has nothing new.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+
+/// After so long without any word the connection is taken for dead.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Table maps kept; ids change with every DDL and restart, so old ones are of no use.
+const MOST_MAPS: usize = 4_096;
+
+/// Something in the binlog.
+#[derive(Debug)]
+pub enum Event {
+    /// A transaction begins.
+    Begin,
+    /// Rows of the current transaction.
+    Rows(Rows),
+    /// The current transaction is complete.
+    Commit {
+        /// Where the next event begins.
+        end: Position,
+        /// When it was committed on the source, in microseconds since 1970; whole seconds where the
+        /// server writes no more.
+        commit_time_us: u64,
+    },
+    /// A statement, such as a DDL.
+    Statement {
+        /// Schema in use.
+        schema: String,
+        /// Text.
+        sql: String,
+        /// Whether it stands inside a transaction.
+        in_transaction: bool,
+        /// Where the next event begins.
+        end: Position,
+        /// When it was executed on the source, in microseconds since 1970.
+        commit_time_us: u64,
+    },
+    /// Something outside transactions that changes no row; the stream has come so far.
+    Passed {
+        /// Where the next event begins.
+        end: Position,
+    },
+    /// The server has nothing more at the moment.
+    Idle {
+        /// The end of what there is.
+        end: Position,
+    },
+}
+
+/// A source's binlog from a position on.
+pub struct Stream {
+    inner: BinlogStream,
+    endpoint: String,
+    position: Position,
+    in_transaction: bool,
+    commit_time_us: Option<u64>,
+    maps: HashMap<u64, (Vec<u8>, Arc<TableMap>)>,
+    /// Bytes of a compressed transaction's events still to come.
+    payload: u64,
+    bytes: u64,
+}
+
+impl Stream {
+    /// Connects and asks for the binlog from `from`, which must be the begin of an event outside
+    /// transactions. Nothing is read yet.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses a statement. That it no longer has the binlog
+    /// shows with the first event.
+    pub async fn open(
+        endpoint: &Endpoint,
+        from: &Position,
+        server_id: u32,
+    ) -> Result<Stream, Error> {
+        let mut session = Session::connect(endpoint).await?;
+        let period = HEARTBEAT.as_nanos();
+        session
+            .execute(&format!(
+                "SET @master_heartbeat_period = {period}, @source_heartbeat_period = {period}, \
+                 SESSION net_write_timeout = 86400, SESSION net_read_timeout = 86400"
+            ))
+            .await?;
+        if session.server().flavor == Flavor::Mariadb {
+            session.execute("SET @mariadb_slave_capability = 4").await?;
+        }
+        let read = |source| Error::Read {
+            endpoint: endpoint.to_string(),
+            position: from.to_string(),
+            source: Box::new(source),
+        };
+        let mut conn = session.into_conn();
+        // The driver registers as a replica without looking at the answer.
+        conn.ping().await.map_err(read)?;
+        let file = from.file.to_string();
+        let request = BinlogStreamRequest::new(server_id)
+            .with_filename(file.as_bytes())
+            .with_pos(from.offset);
+        let inner = conn.get_binlog_stream(request).await.map_err(read)?;
+        Ok(Stream {
+            inner,
+            endpoint: endpoint.to_string(),
+            position: from.clone(),
+            in_transaction: false,
+            commit_time_us: None,
+            maps: HashMap::new(),
+            payload: 0,
+            bytes: 0,
+        })
+    }
+
+    /// Where the next event begins.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// Bytes of events read so far, as they lie in the binlog.
+    pub fn byte_count(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next event. May be dropped and called again without losing one.
+    ///
+    /// # Errors
+    /// When the connection breaks or the binlog holds what cannot be replicated.
+    pub async fn next(&mut self) -> Result<Event, Error> {
+        loop {
+            let next = poll_fn(|cx| Pin::new(&mut self.inner).poll_next(cx));
+            let event = match tokio::time::timeout(SILENCE, next).await {
+                Err(_) => return Err(self.ended("no word for 60 s")),
+                Ok(None) => return Err(self.ended("the server ended the stream")),
+                Ok(Some(Err(source))) => {
+                    return Err(Error::Read {
+                        endpoint: self.endpoint.clone(),
+                        position: self.position.to_string(),
+                        source: Box::new(source),
+                    });
+                }
+                Ok(Some(Ok(event))) => event,
+            };
+            if let Some(event) = self.take(&event)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Digests one event of the driver.
+    fn take(&mut self, event: &WireEvent) -> Result<Option<Event>, Error> {
+        let header = event.header();
+        let kind = header.event_type_raw();
+        self.advance(event)?;
+        let body = event.data();
+        let seconds = u64::from(header.timestamp()) * 1_000_000;
+        match kind {
+            kind::TABLE_MAP => {
+                self.map(body)?;
+                Ok(None)
+            }
+            kind::WRITE_ROWS_V1 => self.rows(Kind::Insert, false, body).map(Some),
+            kind::UPDATE_ROWS_V1 => self.rows(Kind::Update, false, body).map(Some),
+            kind::DELETE_ROWS_V1 => self.rows(Kind::Delete, false, body).map(Some),
+            kind::WRITE_ROWS => self.rows(Kind::Insert, true, body).map(Some),
+            kind::UPDATE_ROWS => self.rows(Kind::Update, true, body).map(Some),
+            kind::DELETE_ROWS => self.rows(Kind::Delete, true, body).map(Some),
+            kind::GTID | kind::ANONYMOUS_GTID => {
+                self.commit_time_us = packet::commit_time(body).filter(|&time| time > 0);
+                Ok(None)
+            }
+            kind::GTID_TAGGED => {
+                self.commit_time_us = event
+                    .read_event::<GtidEvent>()
+                    .ok()
+                    .map(|gtid| gtid.immediate_commit_timestamp())
+                    .filter(|&time| time > 0);
+                Ok(None)
+            }
+            kind::MARIADB_GTID => self.mariadb_gtid(body),
+            kind::XID => Ok(Some(self.commit(seconds))),
+            kind::QUERY => self.query(body, seconds),
+            kind::TRANSACTION_PAYLOAD => {
+                // The driver passes the events inside on, but says nothing when it cannot.
+                let payload = event
+                    .read_event::<TransactionPayloadEvent<'_>>()
+                    .map_err(|e| self.malformed("compressed transaction", e))?;
+                self.payload = payload.uncompressed_size();
+                Ok(None)
+            }
+            kind::ROTATE => {
+                let (offset, file) =
+                    packet::rotate(body).map_err(|_| self.malformed("rotate", "too short"))?;
+                self.position =
+                    Position::new(&file, offset).map_err(|e| self.malformed("rotate", e))?;
+                Ok(None)
+            }
+            kind::HEARTBEAT if !self.in_transaction => {
+                Ok(Some(Event::Idle { end: self.position.clone() }))
+            }
+            _ => self.other(kind, header.flags_raw()),
+        }
+    }
+
+    /// Moves the position behind the event.
+    fn advance(&mut self, event: &WireEvent) -> Result<(), Error> {
+        const ARTIFICIAL: u16 = 0x20;
+        let header = event.header();
+        let size = u64::from(header.event_size());
+        if self.payload > 0 {
+            // Inside a compressed transaction: the position is already behind all of it.
+            self.payload = self.payload.saturating_sub(size);
+            return Ok(());
+        }
+        let kind = header.event_type_raw();
+        let log_pos = u64::from(header.log_pos());
+        if header.flags_raw() & ARTIFICIAL != 0 {
+            return Ok(());
+        }
+        match (kind, log_pos) {
+            (kind::HEARTBEAT, 0) | (kind::FORMAT_DESCRIPTION | kind::ROTATE, 0) => return Ok(()),
+            // MariaDB from 11.4 leaves it out inside transactions.
+            (_, 0) => self.position.offset += size,
+            // The field has 32 bits; a file with a large transaction may be longer.
+            _ => {
+                let high = self.position.offset & !0xffff_ffff;
+                let near = high | log_pos;
+                let wrapped = near + 0x2000_0000 < self.position.offset;
+                self.position.offset = if wrapped { near + (1 << 32) } else { near };
+            }
+        }
+        if kind != kind::HEARTBEAT {
+            self.bytes += size;
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, body: &[u8]) -> Result<(), Error> {
+        let id = body.get(..6).map_or(0, |id| {
+            id.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
+        });
+        if self.maps.get(&id).is_some_and(|(known, _)| known == body) {
+            return Ok(());
+        }
+        let map = TableMap::parse(body).map_err(|Short| self.malformed("table map", "too short"))?;
+        if self.maps.len() >= MOST_MAPS {
+            self.maps.clear();
+        }
+        self.maps.insert(id, (body.to_vec(), Arc::new(map)));
+        Ok(())
+    }
+
+    fn rows(&self, kind: Kind, extra: bool, body: &[u8]) -> Result<Event, Error> {
+        let id = body.get(..6).map_or(0, |id| {
+            id.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
+        });
+        let Some((_, map)) = self.maps.get(&id) else {
+            return Err(self.malformed("rows", format!("no table map with number {id}")));
+        };
+        Rows::parse(Arc::clone(map), kind, extra, body.to_vec())
+            .map(Event::Rows)
+            .map_err(|Short| self.malformed("rows", format!("table {}", map.name())))
+    }
+
+    fn mariadb_gtid(&mut self, body: &[u8]) -> Result<Option<Event>, Error> {
+        let gtid = packet::mariadb_gtid(body).map_err(|Short| self.malformed("GTID", "too short"))?;
+        if gtid.xa {
+            return Err(self.unsupported("an XA transaction", "do not use XA on the source"));
+        }
+        if gtid.standalone {
+            return Ok(None);
+        }
+        self.in_transaction = true;
+        Ok(Some(Event::Begin))
+    }
+
+    fn commit(&mut self, seconds: u64) -> Event {
+        self.in_transaction = false;
+        let commit_time_us = self.commit_time_us.take().unwrap_or(seconds);
+        Event::Commit { end: self.position.clone(), commit_time_us }
+    }
+
+    fn query(&mut self, body: &[u8], seconds: u64) -> Result<Option<Event>, Error> {
+        let query = packet::query(body).map_err(|Short| self.malformed("query", "too short"))?;
+        match query.sql.as_slice() {
+            b"BEGIN" => {
+                self.in_transaction = true;
+                return Ok(Some(Event::Begin));
+            }
+            b"COMMIT" => return Ok(Some(self.commit(seconds))),
+            sql if starts_with(sql, b"SAVEPOINT") => return Ok(None),
+            sql if starts_with(sql, b"ROLLBACK") => {
+                return Err(self.unsupported(
+                    "a transaction that was rolled back in part",
+                    "use only transactional tables on the source",
+                ));
+            }
+            sql if starts_with(sql, b"XA ") => {
+                return Err(self.unsupported("an XA transaction", "do not use XA on the source"));
+            }
+            _ => {}
+        }
+        let sql = String::from_utf8(query.sql)
+            .map_err(|_| self.unsupported("a statement that is not UTF-8", "use utf8mb4 clients"))?;
+        let commit_time_us = if self.in_transaction {
+            seconds
+        } else {
+            self.commit_time_us.take().unwrap_or(seconds)
+        };
+        Ok(Some(Event::Statement {
+            schema: query.schema,
+            sql,
+            in_transaction: self.in_transaction,
+            end: self.position.clone(),
+            commit_time_us,
+        }))
+    }
+
+    /// Events that change nothing here, and those that must not be passed over.
+    fn other(&self, kind: u8, flags: u16) -> Result<Option<Event>, Error> {
+        const IGNORABLE: u16 = 0x80;
+        match kind {
+            // Parts of a group of events, be it a transaction or not: no place to resume from.
+            kind::INTVAR
+            | kind::RAND
+            | kind::USER_VAR
+            | kind::ROWS_QUERY
+            | kind::TRANSACTION_CONTEXT
+            | kind::MARIADB_ANNOTATE_ROWS => Ok(None),
+            kind::STOP
+            | kind::FORMAT_DESCRIPTION
+            | kind::HEARTBEAT
+            | kind::HEARTBEAT_V2
+            | kind::IGNORABLE
+            | kind::PREVIOUS_GTIDS
+            | kind::VIEW_CHANGE
+            | kind::MARIADB_CHECKPOINT
+            | kind::MARIADB_GTID_LIST
+            | kind::MARIADB_START_ENCRYPTION => Ok(self.passed()),
+            kind::PARTIAL_UPDATE_ROWS => Err(self.unsupported(
+                "a partial update of JSON",
+                "the source's binlog_row_value_options must be empty in every session",
+            )),
+            kind::XA_PREPARE => {
+                Err(self.unsupported("an XA transaction", "do not use XA on the source"))
+            }
+            kind::BEGIN_LOAD_QUERY | kind::EXECUTE_LOAD_QUERY => Err(self.unsupported(
+                "a LOAD DATA statement",
+                "the source's binlog_format must be ROW in every session",
+            )),
+            kind::INCIDENT => Err(self.unsupported(
+                "an incident",
+                "the source lost events; copy the data anew",
+            )),
+            165..=171 => Err(self.unsupported(
+                "a compressed event of MariaDB",
+                "switch log_bin_compress off on the source",
+            )),
+            _ if flags & IGNORABLE != 0 => Ok(self.passed()),
+            unknown => Err(self.unsupported(
+                &format!("an event of unknown type {unknown}"),
+                "the source is newer than this reader",
+            )),
+        }
+    }
+
+    fn passed(&self) -> Option<Event> {
+        (!self.in_transaction).then(|| Event::Passed { end: self.position.clone() })
+    }
+
+    fn malformed(&self, what: &'static str, why: impl ToString) -> Error {
+        Error::Malformed { position: self.position.to_string(), what, why: why.to_string() }
+    }
+
+    fn unsupported(&self, what: &str, hint: &'static str) -> Error {
+        Error::Unsupported { position: self.position.to_string(), what: what.to_owned(), hint }
+    }
+
+    fn ended(&self, why: &'static str) -> Error {
+        Error::Ended { endpoint: self.endpoint.clone(), position: self.position.to_string(), why }
+    }
+}
+
+/// Whether a statement begins with these words, whatever their case.
+fn starts_with(sql: &[u8], words: &[u8]) -> bool {
+    sql.get(..words.len()).is_some_and(|head| head.eq_ignore_ascii_case(words))
+}
