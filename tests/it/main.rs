@@ -4,3 +4,4 @@
 mod import;
 mod lab;
 mod support;
+mod workload;
