@@ -5,27 +5,30 @@ use std::time::Duration;
 
 use dmbench::cli::{self, Arguments, log::Log};
 use dmbench::error::Exit;
-use dmbench::lab::sandbox::guard;
 
 fn main() -> ExitCode {
-    // The guard outlives what it guards against: it has no runtime that could fail.
-    if std::env::args_os().nth(1).is_some_and(|name| name == guard::SUBCOMMAND) {
-        return ExitCode::from(guard::run() as u8);
-    }
+    ExitCode::from(exit() as u8)
+}
+
+fn exit() -> Exit {
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(exit) => return ExitCode::from(exit as u8),
+        Err(exit) => return exit,
     };
+    // The guard of a sandbox becomes other programs, which must not inherit a runtime's threads.
+    if let Some(exit) = arguments.guard() {
+        return exit;
+    }
     let log = Log::start(arguments.verbosity());
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!("failed to start the runtime: {error}");
-            return ExitCode::from(Exit::Bug as u8);
+            return Exit::Lab;
         }
     };
     let exit = runtime.block_on(cli::run(arguments, log));
     // What an abandoned command left running must not hold the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    ExitCode::from(exit as u8)
+    exit
 }

@@ -6,7 +6,7 @@
 use std::io::Write as _;
 
 use crate::error::{ErrorClass, Exit};
-use crate::{mysql, record, task, telemetry};
+use crate::{lab, mysql, pipeline, record, task, telemetry, trial, workload};
 
 /// What is wrong with the command line beyond what its grammar sees.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +91,10 @@ fn class(error: &anyhow::Error) -> Option<ErrorClass> {
     first_of!(
         task::Error,
         telemetry::Error,
+        lab::Error,
+        workload::Error,
+        pipeline::Error,
+        trial::verify::Error,
         record::store::Error,
         mysql::owner::Error,
         mysql::session::Error,
@@ -113,7 +117,10 @@ mod tests {
     #[test]
     fn a_cause_is_told_once() {
         let error = anyhow::Error::from(unreadable()).context("report on out/x");
-        assert_eq!(one_line(&error), "report on out/x: read out/x/run.json: entity not found");
+        assert_eq!(
+            one_line(&error),
+            "report on out/x: read out/x/run.json: entity not found"
+        );
     }
 
     #[test]

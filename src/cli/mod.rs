@@ -5,14 +5,17 @@
 
 mod check;
 mod completions;
+mod drive;
 mod failure;
 mod interrupt;
 mod list;
 pub mod log;
+mod metrics;
 mod output;
 mod pipeline;
 mod progress;
 mod url;
+mod verify;
 
 use std::ffi::OsString;
 
@@ -20,6 +23,7 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Exit;
+use crate::lab::sandbox::guard;
 use log::Log;
 
 /// What was asked on the command line.
@@ -44,12 +48,20 @@ pub struct Arguments {
 enum Command {
     /// Say what running task files would do and how long it would take
     Check(check::Arguments),
+    /// Drive a workload against any MySQL server, without a pipeline
+    Drive(drive::Arguments),
+    /// Compare the rows of source and target
+    Verify(verify::Arguments),
     /// Show the tasks that are here and the runs that were made
     List(list::Arguments),
-    #[command(hide = true)]
-    Pipeline(pipeline::Arguments),
     /// Print completions for a shell
     Completions(completions::Arguments),
+    /// The built-in pipeline as a process of its own: trials start it
+    #[command(hide = true)]
+    Pipeline,
+    /// What watches over a sandbox's servers: sandboxes start it
+    #[command(hide = true, name = guard::SUBCOMMAND)]
+    Guard,
 }
 
 /// What every command is given.
@@ -70,6 +82,11 @@ impl Arguments {
             let _ = error.print();
             if error.use_stderr() { Exit::Usage } else { Exit::Ok }
         })
+    }
+
+    /// Runs the guard of a sandbox, where this is the command line of one.
+    pub fn guard(&self) -> Option<Exit> {
+        matches!(self.command, Command::Guard).then(guard::run)
     }
 
     /// How often `-v` was given.
@@ -95,8 +112,11 @@ async fn perform(command: Command, context: &Context) -> anyhow::Result<Exit> {
     match command {
         Command::Check(arguments) => check::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
-        Command::Pipeline(arguments) => pipeline::run(&arguments).await,
+        Command::Drive(arguments) => drive::run(&arguments, context).await,
+        Command::Verify(arguments) => verify::run(&arguments, context).await,
         Command::Completions(arguments) => completions::run(&arguments),
+        Command::Pipeline => pipeline::run().await,
+        Command::Guard => Ok(guard::run()),
     }
 }
 

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::log::Log;
 use super::output::lasting;
-use crate::event::Event;
+use crate::event::{Event, Events};
 use crate::record::Phase;
 
 /// Shorter work is not shown.
@@ -20,8 +21,19 @@ const WORTH_SHOWING: Duration = Duration::from_secs(2);
 /// Time between plain lines about one piece of work.
 const BETWEEN_LINES: Duration = Duration::from_secs(15);
 
+/// Does work that sends events, and shows them meanwhile.
+pub(super) async fn around<T>(log: &Log, work: impl AsyncFnOnce(Events) -> T) -> T {
+    let (events, receiver) = Events::channel();
+    let mut screen = JoinSet::new();
+    screen.spawn(show(receiver, log.clone()));
+    let result = work(events).await;
+    // The screen ends with the last sender; one that a thread still holds is not waited for.
+    let _ = tokio::time::timeout(Duration::from_secs(1), screen.join_next()).await;
+    result
+}
+
 /// Shows events until their senders are gone.
-pub(super) async fn show(mut events: mpsc::Receiver<Event>, log: Log) {
+async fn show(mut events: mpsc::Receiver<Event>, log: Log) {
     let is_terminal = std::io::stderr().is_terminal();
     let mut board = Board::default();
     let mut bar: Option<ProgressBar> = None;
@@ -142,9 +154,9 @@ impl Board {
                 self.activity = Some(Activity::new(word(phase).to_owned(), now, expected));
             }
             Event::Progress { what, done, of } => {
-                let activity = self
-                    .activity
-                    .get_or_insert_with(|| Activity::new("working".to_owned(), now, None));
+                let activity = self.activity.get_or_insert_with(|| {
+                    Activity::new("working".to_owned(), now, None)
+                });
                 activity.count = Some((what, done, of));
             }
             Event::TrialEnded { label, outcome, verdict, figure } => {
