@@ -16,6 +16,7 @@ mod settings;
 mod template;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -177,10 +178,15 @@ impl Plan<'_> {
         let emulated = self.commit_delay_text()?;
         ledger::make_private(folder).map_err(|e| Error::file("make", folder, e))?;
         let folder = folder.canonicalize().map_err(|e| Error::file("find", folder, e))?;
+        // A socket's path may have 107 bytes.
+        let temporary = std::env::temp_dir();
+        let is_short = temporary.as_os_str().len() < 80;
+        let short = if is_short { temporary } else { PathBuf::from("/tmp") };
         let sockets = tempfile::Builder::new()
             .prefix("dmbench-")
-            .tempdir()
-            .map_err(|e| Error::file("make a folder in", &std::env::temp_dir(), e))?;
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir_in(&short)
+            .map_err(|e| Error::file("make a folder in", &short, e))?;
         let leash = Leash::start(guard, &folder.join("guard.log"))?;
         leash.remove_at_end(sockets.path().to_owned())?;
         let sockets = sockets.keep();

@@ -93,11 +93,11 @@ pub fn settings(source: Program, target: Program) -> Settings {
 fn start_apart(source: Program, target: Program) -> Pair {
     let start = move || {
         let folder = tempfile::Builder::new().prefix("dmbench-it-").tempdir();
-        let folder = folder.expect("a temporary folder can be made").keep();
+        let folder = folder.expect("a temporary folder can be made");
         let sandbox = runtime().block_on(Sandbox::start(
             &settings(source, target),
             Needs { target_binlog: true },
-            &folder,
+            folder.path(),
             Path::new(DMBENCH),
             &Events::none(),
             &CancellationToken::new(),
@@ -105,7 +105,7 @@ fn start_apart(source: Program, target: Program) -> Pair {
         let sandbox = sandbox.unwrap_or_else(|error| {
             panic!("cannot test with {source:?} and {target:?}: failed to {error}")
         });
-        sandbox.remove_at_end(&folder).expect("the guard listens");
+        sandbox.remove_at_end(&folder.keep()).expect("the guard listens");
         Pair { sandbox }
     };
     std::thread::spawn(start).join().expect("the servers of this test can be had")

@@ -4,7 +4,7 @@
 //! thread alone starts, signals and reaps. A child that has ended stays unreaped until the main
 //! thread collects it, so a signal can never hit a stranger with the same number.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -47,15 +47,10 @@ pub fn run() -> Exit {
     Service { wards: Vec::new(), entry: Entry::new(), sender }.serve(&happenings)
 }
 
-/// Reads one line byte by byte, since a buffer would swallow what belongs to the next reader.
 fn first_request() -> Option<Request> {
-    let mut line = Vec::new();
-    let mut byte = [0_u8];
-    let mut input = std::io::stdin().lock();
-    while input.read(&mut byte).ok()? == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
-    }
-    serde_json::from_slice(&line).ok()
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
 }
 
 fn read_requests(sender: &mpsc::Sender<Happening>) {
