@@ -1,0 +1,172 @@
+//! What the sampler's jobs share while they run.
+//!
+//! Each part has a lock of its own, held for a few instructions and never across an await.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::probe::checkpoint::{Moves, Reading, Standing};
+use crate::probe::ledger::Window;
+use crate::probe::line::Failures;
+use crate::probe::position::SourceTrack;
+use crate::probe::sampler::Counters;
+use crate::probe::{host, marker};
+use crate::stats::Histogram;
+
+/// Locks a part of the state.
+pub(super) fn lock<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
+    part.lock().expect("nobody panics while holding it")
+}
+
+/// Whether readings count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The window has not begun.
+    Before,
+    /// Readings count.
+    Within,
+    /// The window has ended.
+    After,
+}
+
+/// Readings of the checkpoint row.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoints {
+    pub(super) moves: Moves,
+    pub(super) latest: Option<Reading>,
+    /// Lag within the window (µs).
+    pub(super) lag: Histogram,
+    /// Bytes behind within the window.
+    pub(super) bytes: Histogram,
+    /// Readings within the window that lie before the track of the source: their lag is unknown.
+    pub(super) too_old: u64,
+    /// Readings of each standing within the window.
+    pub(super) standings: Vec<(Standing, u64)>,
+}
+
+impl Checkpoints {
+    /// Takes a reading in; it counts when the window is open.
+    pub(super) fn take(&mut self, reading: Reading, counts: bool) {
+        if counts {
+            match reading.lag {
+                Some(lag) => self.lag.record_duration(lag),
+                None => self.too_old += 1,
+            }
+            if let Some(bytes) = reading.bytes_behind {
+                self.bytes.record(bytes);
+            }
+            match self.standings.iter_mut().find(|(known, _)| *known == reading.standing) {
+                Some((_, count)) => *count += 1,
+                None => self.standings.push((reading.standing, 1)),
+            }
+        }
+        self.latest = Some(reading);
+    }
+}
+
+/// The target's count of statements at one time, with the probes' own share of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StatementCount {
+    pub(super) at: Instant,
+    pub(super) all: u64,
+    pub(super) own: u64,
+}
+
+/// Counts at the begin and the end of the window.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    pub(super) begin: Option<StatementCount>,
+    pub(super) end: Option<StatementCount>,
+    /// Whether the target has such counters; `None` before it was asked.
+    pub(super) has_counters: Option<bool>,
+}
+
+/// One watched process.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    pub(super) name: String,
+    pub(super) pid: u32,
+    pub(super) begin: Option<host::ProcessUse>,
+    /// The last reading, frozen when the window ends; a process that is gone keeps its last one.
+    pub(super) latest: Option<host::ProcessUse>,
+}
+
+/// Use of the machine and of processes.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    pub(super) processes: Vec<Watched>,
+    pub(super) begin: Option<host::MachineUse>,
+    pub(super) end: Option<host::MachineUse>,
+}
+
+impl Hosts {
+    /// Reads every process that is still there.
+    pub(super) fn read(&mut self) {
+        for watched in &mut self.processes {
+            watched.latest = host::process(watched.pid).or(watched.latest);
+        }
+    }
+}
+
+/// Numbers that grow with the trial's work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) committed_ops: u64,
+    pub(super) applied_rows: u64,
+}
+
+/// Begin and end of the window with the counters there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Marks {
+    pub(super) begin: Option<(Instant, Counts)>,
+    pub(super) end: Option<(Instant, Counts)>,
+}
+
+impl Marks {
+    /// The window, once both marks are set.
+    pub(super) fn window(&self) -> Option<Window> {
+        Some(Window { from: self.begin?.0, to: self.end?.0 })
+    }
+}
+
+/// See the module.
+pub(super) struct State {
+    pub(super) started: Instant,
+    pub(super) stage: watch::Sender<Stage>,
+    pub(super) marks: Mutex<Marks>,
+    pub(super) counters: Counters,
+    pub(super) track: Mutex<SourceTrack>,
+    pub(super) checkpoints: Mutex<Checkpoints>,
+    pub(super) statements: Mutex<Statements>,
+    pub(super) hosts: Mutex<Hosts>,
+    pub(super) markers: Option<Arc<marker::Shared>>,
+    /// Statements that probes sent to the target.
+    pub(super) own_statements: AtomicU64,
+    pub(super) position_failures: Failures,
+    pub(super) checkpoint_failures: Failures,
+    pub(super) statement_failures: Failures,
+    pub(super) sample_failure: Mutex<Option<std::io::Error>>,
+}
+
+impl State {
+    /// The counters now.
+    pub(super) fn counts(&self) -> Counts {
+        Counts {
+            committed_ops: (self.counters.committed_ops)(),
+            applied_rows: (self.counters.applied_rows)(),
+        }
+    }
+
+    /// Whether readings count now.
+    pub(super) fn counts_now(&self) -> bool {
+        *self.stage.borrow() == Stage::Within
+    }
+
+    /// Counts a statement of a probe on the target.
+    pub(super) fn sent_to_target(&self) {
+        self.own_statements.fetch_add(1, Ordering::Relaxed);
+    }
+}
