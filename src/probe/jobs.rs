@@ -89,8 +89,11 @@ impl CheckpointProbe {
     }
 
     async fn read(&mut self, state: &State) {
-        state.sent_to_target();
-        let checkpoint = match self.checkpoint().await {
+        let answer = self.checkpoint().await;
+        if answer.is_ok() {
+            state.executed_by_target();
+        }
+        let checkpoint = match answer {
             Ok(Some(checkpoint)) => checkpoint,
             Ok(None) => return,
             Err(error) if error.code().is_some_and(|code| NOT_THERE_YET.contains(&code)) => return,

@@ -147,8 +147,8 @@ impl Poller {
     }
 
     /// Polls until cancelled. Each poll is a statement of its own: an open transaction on the target
-    /// would hold up DDL there. `asked` is told of every statement sent.
-    pub(super) async fn run(mut self, asked: impl Fn(), cancel: CancellationToken) {
+    /// would hold up DDL there. `answered_one` is called for every statement that the target executed.
+    pub(super) async fn run(mut self, answered_one: impl Fn(), cancel: CancellationToken) {
         let mut ticks = interval_at(Instant::now(), POLL_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before = Instant::now();
@@ -159,7 +159,6 @@ impl Poller {
             }
             let floor = self.shared.ledger().floor();
             let began = Instant::now();
-            asked();
             let answer = tokio::select! {
                 () = cancel.cancelled() => return,
                 answer = self.ask(floor) => answer,
@@ -167,6 +166,7 @@ impl Poller {
             let answered = Instant::now();
             match answer {
                 Ok(ids) => {
+                    answered_one();
                     self.note(&ids, answered, answered - before);
                     before = began;
                 }

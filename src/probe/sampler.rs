@@ -140,7 +140,7 @@ impl Sampler {
             let markers = Arc::clone(markers);
             let poller = marker::Poller::open(&plan.target, &plan.schema, markers).await?;
             let state = Arc::clone(state);
-            self.jobs.spawn(poller.run(move || state.sent_to_target(), cancel.clone()));
+            self.jobs.spawn(poller.run(move || state.executed_by_target(), cancel.clone()));
         }
         Ok(())
     }

@@ -143,7 +143,7 @@ pub(super) struct State {
     pub(super) statements: Mutex<Statements>,
     pub(super) hosts: Mutex<Hosts>,
     pub(super) markers: Option<Arc<marker::Shared>>,
-    /// Statements that probes sent to the target.
+    /// Statements of probes that the target executed.
     pub(super) own_statements: AtomicU64,
     pub(super) position_failures: Failures,
     pub(super) checkpoint_failures: Failures,
@@ -165,8 +165,9 @@ impl State {
         *self.stage.borrow() == Stage::Within
     }
 
-    /// Counts a statement of a probe on the target.
-    pub(super) fn sent_to_target(&self) {
+    /// Counts a statement of a probe that the target executed, and so counted itself: one that
+    /// fails while it is prepared is in none of the target's counters.
+    pub(super) fn executed_by_target(&self) {
         self.own_statements.fetch_add(1, Ordering::Relaxed);
     }
 }
