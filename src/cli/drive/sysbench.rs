@@ -139,6 +139,13 @@ mod tests {
     use super::*;
     use crate::workload::Effect;
 
+    fn counted(committed: u64, failed: u64, retried: u64, reconnects: u64) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        snapshot.committed = committed;
+        (snapshot.failed, snapshot.retried, snapshot.reconnects) = (failed, retried, reconnects);
+        snapshot
+    }
+
     fn driven() -> Driven {
         let mut service = Histogram::default();
         for micros in [900, 1_000, 1_100, 9_000] {
@@ -170,13 +177,13 @@ mod tests {
 
     #[test]
     fn the_end_report_has_the_groups_of_sysbench() {
-        let whole = Snapshot { failed: 1, retried: 2, ..Snapshot::default() };
+        let whole = counted(0, 1, 2, 0);
         insta::assert_snapshot!(Report::new(Script::OltpWriteOnly, 16).end(&driven(), &whole));
     }
 
     #[test]
     fn an_interval_line_is_that_of_sysbench() {
-        let counted = Snapshot { committed: 500, failed: 5, reconnects: 1, ..Snapshot::default() };
+        let counted = counted(500, 5, 0, 1);
         let line = Report::new(Script::OltpWriteOnly, 16).interval(
             Duration::from_secs(20),
             Duration::from_secs(10),
