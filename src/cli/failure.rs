@@ -117,10 +117,7 @@ mod tests {
     #[test]
     fn a_cause_is_told_once() {
         let error = anyhow::Error::from(unreadable()).context("report on out/x");
-        assert_eq!(
-            one_line(&error),
-            "report on out/x: read out/x/run.json: entity not found"
-        );
+        assert_eq!(one_line(&error), "report on out/x: read out/x/run.json: entity not found");
     }
 
     #[test]

@@ -154,9 +154,9 @@ impl Board {
                 self.activity = Some(Activity::new(word(phase).to_owned(), now, expected));
             }
             Event::Progress { what, done, of } => {
-                let activity = self.activity.get_or_insert_with(|| {
-                    Activity::new("working".to_owned(), now, None)
-                });
+                let activity = self
+                    .activity
+                    .get_or_insert_with(|| Activity::new("working".to_owned(), now, None));
                 activity.count = Some((what, done, of));
             }
             Event::TrialEnded { label, outcome, verdict, figure } => {

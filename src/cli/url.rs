@@ -47,8 +47,9 @@ impl FromStr for ServerUrl {
             return Err("it has options behind ? or #; a URL names a server and an account".into());
         }
         // A password may hold an @; a host cannot, and neither can the path of a sane socket.
-        let (account, place) =
-            rest.rsplit_once('@').ok_or("it names no account, as in mysql://bench@127.0.0.1:3306")?;
+        let (account, place) = rest
+            .rsplit_once('@')
+            .ok_or("it names no account, as in mysql://bench@127.0.0.1:3306")?;
         if account.contains(':') {
             return Err("it holds a password, which everybody on this machine could see in the \
                         process list; name an environment variable with --…password-env instead"
@@ -61,7 +62,9 @@ impl FromStr for ServerUrl {
         if place.starts_with('/') {
             return match place {
                 "/" => Err("the path of the socket is empty".into()),
-                path => Ok(ServerUrl { address: Address::Socket(PathBuf::from(decoded(path)?)), user }),
+                path => {
+                    Ok(ServerUrl { address: Address::Socket(PathBuf::from(decoded(path)?)), user })
+                }
             };
         }
         let place = place.strip_suffix('/').unwrap_or(place);
@@ -172,7 +175,11 @@ mod tests {
             ("mysql://u%4@h", "two hexadecimal digits"),
             ("mysql://u@/", "socket is empty"),
         ] {
-            assert!(shown(url).starts_with("refused: ") && shown(url).contains(why), "{url}: {}", shown(url));
+            assert!(
+                shown(url).starts_with("refused: ") && shown(url).contains(why),
+                "{url}: {}",
+                shown(url)
+            );
         }
     }
 

@@ -146,7 +146,15 @@ impl DateTime {
     /// The moment so many seconds after 1970 in UTC; for 0 and 0 the zero date, as TIMESTAMP has it.
     pub fn from_unix(seconds: u32, micros: u32) -> DateTime {
         if seconds == 0 && micros == 0 {
-            return DateTime { year: 0, month: 0, day: 0, hour: 0, minute: 0, second: 0, micros: 0 };
+            return DateTime {
+                year: 0,
+                month: 0,
+                day: 0,
+                hour: 0,
+                minute: 0,
+                second: 0,
+                micros: 0,
+            };
         }
         let (days, rest) = (i64::from(seconds / 86_400), seconds % 86_400);
         // Days to civil date, after Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".

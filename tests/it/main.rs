@@ -1,7 +1,10 @@
 //! Integration tests, in one binary.
 #![expect(unreachable_pub, reason = "a test binary has no outside; `pub` means shared by modules")]
 
+mod cli;
+mod documents;
 mod import;
 mod lab;
+mod layers;
 mod support;
 mod workload;

@@ -132,10 +132,7 @@ impl Arguments {
             pace: self.pace(),
             schema: self.schema.clone(),
             seed: self.seed,
-            stop: Stop {
-                time: self.time.or(usual).map(Duration::from_secs),
-                ops: self.events,
-            },
+            stop: Stop { time: self.time.or(usual).map(Duration::from_secs), ops: self.events },
             warm: Duration::from_secs(self.warmup),
         }
     }

@@ -53,7 +53,8 @@ impl Report {
         let [read, write, other] = self.statements.map(|n| n * ops);
         let total = read + write + other;
         let mut text = "SQL statistics:\n    queries performed:\n".to_owned();
-        for (name, count) in [("read", read), ("write", write), ("other", other), ("total", total)] {
+        for (name, count) in [("read", read), ("write", write), ("other", other), ("total", total)]
+        {
             row(&mut text, 8, name, &count.to_string());
         }
         let errors = whole.failed + whole.retried;
@@ -64,7 +65,12 @@ impl Report {
         text.push_str("\nGeneral statistics:\n");
         row(&mut text, 4, "total time", &format!("{seconds:.4}s"));
         row(&mut text, 4, "total number of events", &ops.to_string());
-        row(&mut text, 4, "rows changed", &format!("{} (whole drive)", driven.effect.row_changes()));
+        row(
+            &mut text,
+            4,
+            "rows changed",
+            &format!("{} (whole drive)", driven.effect.row_changes()),
+        );
         latency(&mut text, "Latency (ms)", &driven.service);
         if driven.pacer_lateness.n() > 0 {
             latency(&mut text, "Response from the due time (ms)", &driven.response);

@@ -157,7 +157,8 @@ impl Writer {
             }
             7 | 10 | 12 => {
                 let packed = cursor.le(8)?;
-                let moment = row::unpack((packed >> 24) & 0x7f_ffff_ffff, packed as u32 & 0xff_ffff);
+                let moment =
+                    row::unpack((packed >> 24) & 0x7f_ffff_ffff, packed as u32 & 0xff_ffff);
                 let crate::mysql::value::DateTime { year, month, day, .. } = moment;
                 write!(self.out, "\"{year:04}-{month:02}-{day:02}").map_err(|_| Broken::Short)?;
                 if field != 10 {

@@ -307,12 +307,7 @@ pub(super) fn decimal(
 ) -> Result<String, Short> {
     const GROUP_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
     let whole = precision.checked_sub(scale).ok_or(Short)?;
-    let groups = [
-        (whole % 9, 1),
-        (9, whole / 9),
-        (9, scale / 9),
-        (scale % 9, 1),
-    ];
+    let groups = [(whole % 9, 1), (9, whole / 9), (9, scale / 9), (scale % 9, 1)];
     let size: usize = groups.iter().map(|(digits, count)| GROUP_BYTES[*digits] * count).sum();
     let mut bytes = cursor.take(size)?.to_vec();
     let first = bytes.first_mut().ok_or(Short)?;

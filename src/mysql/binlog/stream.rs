@@ -258,7 +258,8 @@ impl Stream {
         if self.maps.get(&id).is_some_and(|(known, _)| known == body) {
             return Ok(());
         }
-        let map = TableMap::parse(body).map_err(|Short| self.malformed("table map", "too short"))?;
+        let map =
+            TableMap::parse(body).map_err(|Short| self.malformed("table map", "too short"))?;
         if self.maps.len() >= MOST_MAPS {
             self.maps.clear();
         }
@@ -279,7 +280,8 @@ impl Stream {
     }
 
     fn mariadb_gtid(&mut self, body: &[u8]) -> Result<Option<Event>, Error> {
-        let gtid = packet::mariadb_gtid(body).map_err(|Short| self.malformed("GTID", "too short"))?;
+        let gtid =
+            packet::mariadb_gtid(body).map_err(|Short| self.malformed("GTID", "too short"))?;
         if gtid.xa {
             return Err(self.unsupported("an XA transaction", "do not use XA on the source"));
         }
@@ -316,8 +318,9 @@ impl Stream {
             }
             _ => {}
         }
-        let sql = String::from_utf8(query.sql)
-            .map_err(|_| self.unsupported("a statement that is not UTF-8", "use utf8mb4 clients"))?;
+        let sql = String::from_utf8(query.sql).map_err(|_| {
+            self.unsupported("a statement that is not UTF-8", "use utf8mb4 clients")
+        })?;
         let commit_time_us = if self.in_transaction {
             seconds
         } else {
@@ -364,10 +367,9 @@ impl Stream {
                 "a LOAD DATA statement",
                 "the source's binlog_format must be ROW in every session",
             )),
-            kind::INCIDENT => Err(self.unsupported(
-                "an incident",
-                "the source lost events; copy the data anew",
-            )),
+            kind::INCIDENT => {
+                Err(self.unsupported("an incident", "the source lost events; copy the data anew"))
+            }
             165..=171 => Err(self.unsupported(
                 "a compressed event of MariaDB",
                 "switch log_bin_compress off on the source",

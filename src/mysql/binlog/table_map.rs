@@ -139,24 +139,47 @@ impl WireType {
 /// How the bytes of one column are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
-    Int { bytes: usize, unsigned: bool },
+    Int {
+        bytes: usize,
+        unsigned: bool,
+    },
     Float,
     Double,
-    Decimal { precision: usize, scale: usize },
+    Decimal {
+        precision: usize,
+        scale: usize,
+    },
     Year,
     Date,
     OldTime,
     OldDateTime,
     OldTimestamp,
-    Timestamp { digits: u8 },
-    DateTime { digits: u8 },
-    Time { digits: u8 },
+    Timestamp {
+        digits: u8,
+    },
+    DateTime {
+        digits: u8,
+    },
+    Time {
+        digits: u8,
+    },
     /// Text or bytes behind their length; `pad` fills a BINARY column up with zero bytes.
-    Bytes { length_bytes: usize, pad: usize },
-    Enum { bytes: usize },
-    Set { bytes: usize },
-    Bit { bytes: usize },
-    Json { length_bytes: usize },
+    Bytes {
+        length_bytes: usize,
+        pad: usize,
+    },
+    Enum {
+        bytes: usize,
+    },
+    Set {
+        bytes: usize,
+    },
+    Bit {
+        bytes: usize,
+    },
+    Json {
+        length_bytes: usize,
+    },
 }
 
 /// How the rows of a table are to be decoded: its map matched with its shape.
@@ -208,12 +231,12 @@ fn codec(wire: WireType, unsigned: Option<bool>, column: &Column) -> Result<Code
     let [low, high] = wire.meta;
     let length = usize::from(u16::from_le_bytes(wire.meta));
     let data_type = column.data_type.as_str();
-    let text = matches!(
+    let text =
+        matches!(data_type, "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext");
+    let binary = matches!(
         data_type,
-        "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext"
+        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob"
     );
-    let binary =
-        matches!(data_type, "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob");
     let fits = |fitting: &[&str], codec: Codec| {
         if fitting.contains(&data_type) {
             Ok(codec)
