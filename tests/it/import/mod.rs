@@ -1,6 +1,7 @@
 //! Dump, load and the process around them, on real servers of both flavours.
 
 mod locks;
+mod lost;
 mod process;
 mod round_trip;
 mod tables;
