@@ -12,8 +12,16 @@ use tokio_util::sync::CancellationToken;
 use super::{SOURCES, small};
 use crate::support::{Pair, pair, schema};
 
+/// The privilege to ask for the position.
+pub(super) fn replication_client(flavor: Flavor) -> &'static str {
+    match flavor {
+        Flavor::Mariadb => "BINLOG MONITOR",
+        _ => "REPLICATION CLIENT",
+    }
+}
+
 /// An account with these privileges, and an endpoint that uses it.
-async fn account(pair: &Pair, name: &str, schema: &str, global: &str) -> Endpoint {
+pub(super) async fn account(pair: &Pair, name: &str, schema: &str, global: &str) -> Endpoint {
     let mut root = pair.source_session().await;
     let user = format!("'{name}'@'127.0.0.1'");
     for sql in [
@@ -38,7 +46,7 @@ async fn small_table(session: &mut Session, schema: &str) {
     }
 }
 
-async fn dump_as(
+pub(super) async fn dump_as(
     endpoint: &Endpoint,
     schema: &str,
     folder: &Path,
@@ -73,11 +81,7 @@ async fn without_reload_the_tables_are_locked_one_by_one() {
         let mut root = pair.source_session().await;
         small_table(&mut root, &schema).await;
         let user = format!("{schema}_u");
-        let replication = match flavor {
-            Flavor::Mariadb => "BINLOG MONITOR",
-            _ => "REPLICATION CLIENT",
-        };
-        let endpoint = account(pair, &user, &schema, replication).await;
+        let endpoint = account(pair, &user, &schema, replication_client(flavor)).await;
         let folder = tempfile::tempdir().expect("folder");
         let dumped = dump_as(&endpoint, &schema, folder.path()).await.expect("dumped");
         assert_eq!((dumped.consistency, dumped.rows), (Consistency::TableLocks, 2), "{flavor}");

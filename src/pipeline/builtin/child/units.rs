@@ -1,15 +1,16 @@
 //! The units in their order, with their events.
 
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::ErrorClass;
-use crate::mysql::Position;
+use crate::mysql::session::{Error as SessionError, quote_name};
+use crate::mysql::{Position, Session, owner};
 use crate::pipeline::builtin::child::wire::{Failure, Message, Order};
-use crate::pipeline::builtin::{dump, load};
+use crate::pipeline::builtin::{checkpoint, dump, load, sync};
 use crate::pipeline::{Progress, Start, State, Unit, UnitEvent};
 use crate::stats::Histogram;
 
@@ -134,18 +135,12 @@ impl Units {
         if !self.wait_for_release(Unit::Load).await {
             return Ok(());
         }
+        let forgot = forget_checkpoint(&self.order).await;
         let began = self.begin(Unit::Load).await;
-        let order = &self.order;
-        let loaded = load::run(
-            &order.settings.load,
-            &order.target(),
-            &order.run,
-            &order.folder,
-            &self.progress,
-            &self.control.cancel,
-        )
-        .await
-        .map_err(|error| Failure::new(error.to_string(), error.class()));
+        let loaded = match forgot {
+            Ok(()) => self.run_load().await,
+            Err(error) => Err(Failure::new(error.to_string(), error.class())),
+        };
         let (tally, outcome) = match loaded {
             Ok(loaded) => (
                 Ok(Tally {
@@ -163,8 +158,72 @@ impl Units {
         outcome
     }
 
-    async fn sync(&self, _from: Position) -> Result<(), Failure> {
-        Err(Failure::new("start sync: it is not built in yet".to_owned(), ErrorClass::Bug))
+    async fn run_load(&self) -> Result<load::Loaded, Failure> {
+        let order = &self.order;
+        load::run(
+            &order.settings.load,
+            &order.target(),
+            &order.run,
+            &order.folder,
+            &self.progress,
+            &self.control.cancel,
+        )
+        .await
+        .map_err(|error| Failure::new(error.to_string(), error.class()))
+    }
+
+    /// Sync connects first and is held behind that, so its begin is its release.
+    async fn sync(&self, from: Position) -> Result<(), Failure> {
+        let order = &self.order;
+        let setup = sync::Setup {
+            source: order.source(),
+            target: order.target(),
+            schemas: order.schemas.clone(),
+            name: order.name.clone(),
+            meta_schema: order.meta_schema.clone(),
+            run: order.run.clone(),
+            server_id: order.server_id,
+            from,
+        };
+        let began = OnceLock::new();
+        let released = async {
+            // A drain before the release ends an empty sync in good order.
+            tokio::select! {
+                () = self.control.released.cancelled() => {}
+                () = self.control.drain.cancelled() => {}
+            }
+            let _ = began.set(self.begin(Unit::Sync).await);
+        };
+        let synced = sync::run(
+            &order.settings.sync,
+            &setup,
+            released,
+            &self.progress,
+            self.control.drain.cancelled(),
+            &self.control.cancel,
+        )
+        .await
+        .map_err(|error| Failure::new(error.to_string(), error.class()));
+        let tally = match &synced {
+            Ok(synced) => Ok(Tally {
+                rows: synced.rows,
+                bytes: synced.bytes,
+                statements: synced.statements,
+                transaction: synced.transaction.clone(),
+                statement: synced.statement.clone(),
+            }),
+            Err(failure) => Err(failure.clone()),
+        };
+        let began = match began.into_inner() {
+            Some(began) => began,
+            // It failed or was stopped before it was released: a unit of no length.
+            None => self.begin(Unit::Sync).await,
+        };
+        self.end(Unit::Sync, began, tally).await;
+        for text in remarks(&synced?) {
+            self.tell(UnitEvent::Remark { unit: Unit::Sync, text }).await;
+        }
+        Ok(())
     }
 
     /// Waits where the pipeline was started held. `false` when it was stopped instead.
@@ -220,6 +279,37 @@ impl Units {
     async fn tell(&self, event: UnitEvent) {
         let _ = self.messages.send(Message::Event(Box::new(event))).await;
     }
+}
+
+/// What a sync that ended well leaves to be known.
+fn remarks(synced: &sync::Synced) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if synced.mismatched > 0 {
+        remarks.push(format!(
+            "{} updates or deletes found no row on the target: the ends differed",
+            synced.mismatched
+        ));
+    }
+    if synced.repeated > 0 {
+        remarks.push(format!(
+            "{} inserts into tables without a key may have been executed twice after a restart",
+            synced.repeated
+        ));
+    }
+    remarks
+}
+
+/// Drops the checkpoint of this name. What is loaded next is at another position, and sync would
+/// go on from the old one.
+async fn forget_checkpoint(order: &Order) -> Result<(), SessionError> {
+    let mut session = Session::connect(&order.target()).await?;
+    if owner::is_ours(&mut session, &order.meta_schema).await? == Some(true) {
+        let table = checkpoint::table_name(&order.name);
+        let (schema, table) = (quote_name(&order.meta_schema), quote_name(&table));
+        session.execute(&format!("DROP TABLE IF EXISTS {schema}.{table}")).await?;
+    }
+    session.close().await;
+    Ok(())
 }
 
 fn now_ns() -> u64 {
