@@ -57,6 +57,22 @@ pub async fn is_ours(session: &mut Session, schema: &str) -> Result<Option<bool>
 /// [`Error::NotOurs`], or what the server refuses.
 pub async fn recreate(session: &mut Session, schema: &str, run: &str) -> Result<(), Error> {
     drop_if_ours(session, schema).await?;
+    create(session, schema, run).await
+}
+
+/// Makes the schema when it is missing; leaves one of ours as it is and refuses somebody else's.
+///
+/// # Errors
+/// [`Error::NotOurs`], or what the server refuses.
+pub async fn ensure(session: &mut Session, schema: &str, run: &str) -> Result<(), Error> {
+    match is_ours(session, schema).await? {
+        None => create(session, schema, run).await,
+        Some(true) => Ok(()),
+        Some(false) => Err(not_ours(session, schema)),
+    }
+}
+
+async fn create(session: &mut Session, schema: &str, run: &str) -> Result<(), Error> {
     let name = quote_name(schema);
     session
         .execute(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
@@ -83,9 +99,10 @@ pub async fn drop_if_ours(session: &mut Session, schema: &str) -> Result<(), Err
             session.execute(&format!("DROP DATABASE {}", quote_name(schema))).await?;
             Ok(())
         }
-        Some(false) => Err(Error::NotOurs {
-            schema: schema.to_owned(),
-            endpoint: session.endpoint().to_string(),
-        }),
+        Some(false) => Err(not_ours(session, schema)),
     }
+}
+
+fn not_ours(session: &Session, schema: &str) -> Error {
+    Error::NotOurs { schema: schema.to_owned(), endpoint: session.endpoint().to_string() }
 }

@@ -1,9 +1,11 @@
 //! `builtin`: dump, load and sync in DM's manner, in a process of its own.
 
+pub mod checkpoint;
 pub mod child;
 pub mod dump;
 pub mod load;
 mod settings;
+pub mod sync;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

@@ -1,0 +1,298 @@
+//! What a statement in the binlog means for replication.
+//!
+//! Only the head of a statement is read: its kind and the tables that it names there. Accounts,
+//! administration, views, triggers and stored programs are left out, as DM leaves them out: the
+//! target gets their effects as rows.
+
+use crate::mysql::owner::OWNER_TABLE;
+
+/// What to do with a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Nothing: it concerns nothing that is replicated.
+    Nothing,
+    /// Execute it on the target.
+    Execute,
+    /// It cannot be replicated exactly; says why.
+    Refuse(&'static str),
+}
+
+/// A table as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    schema: String,
+    table: String,
+}
+
+/// Classifies a statement that was executed with `schema` in use, when `schemas` are replicated.
+pub(super) fn meaning(sql: &str, schema: &str, schemas: &[String]) -> Meaning {
+    let tokens = tokens(sql);
+    let mut words = Words { tokens: &tokens, schema };
+    let replicated = |schema: &str| schemas.iter().any(|known| known == schema);
+    let verb = words.next_word();
+    match verb.as_str() {
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "LOAD" if replicated(schema) => {
+            Meaning::Refuse("it is a statement where rows are due: binlog_format must be ROW")
+        }
+        "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "RENAME" => {
+            words.definition(&verb, sql, replicated)
+        }
+        _ => Meaning::Nothing,
+    }
+}
+
+struct Words<'a> {
+    tokens: &'a [Token],
+    schema: &'a str,
+}
+
+impl Words<'_> {
+    fn next_word(&mut self) -> String {
+        match self.tokens.split_first() {
+            Some((Token::Word(word), rest)) => {
+                self.tokens = rest;
+                word.to_ascii_uppercase()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn skip(&mut self, words: &[&str]) {
+        while let Some(Token::Word(word)) = self.tokens.first() {
+            if !words.iter().any(|skipped| word.eq_ignore_ascii_case(skipped)) {
+                break;
+            }
+            self.tokens = &self.tokens[1..];
+        }
+    }
+
+    fn take_symbol(&mut self, symbol: char) -> bool {
+        let found = self.tokens.first() == Some(&Token::Symbol(symbol));
+        if found {
+            self.tokens = &self.tokens[1..];
+        }
+        found
+    }
+
+    fn identifier(&mut self) -> Option<String> {
+        let (first, rest) = self.tokens.split_first()?;
+        match first {
+            Token::Word(name) | Token::Quoted(name) => {
+                self.tokens = rest;
+                Some(name.clone())
+            }
+            Token::Symbol(_) => None,
+        }
+    }
+
+    /// `table` or `schema.table`.
+    fn name(&mut self) -> Option<Name> {
+        let first = self.identifier()?;
+        if self.take_symbol('.') {
+            return Some(Name { schema: first, table: self.identifier()? });
+        }
+        Some(Name { schema: self.schema.to_owned(), table: first })
+    }
+
+    /// Names with a comma between, and with TO for RENAME.
+    fn names(&mut self) -> Vec<Name> {
+        let mut names = Vec::new();
+        while let Some(name) = self.name() {
+            names.push(name);
+            let to = matches!(self.tokens.first(), Some(Token::Word(w)) if w.eq_ignore_ascii_case("to"));
+            if to {
+                self.tokens = &self.tokens[1..];
+            } else if !self.take_symbol(',') {
+                break;
+            }
+        }
+        names
+    }
+
+    fn definition(&mut self, verb: &str, sql: &str, replicated: impl Fn(&str) -> bool) -> Meaning {
+        if verb == "TRUNCATE" {
+            self.skip(&["TABLE"]);
+            return of_tables(&self.names(), replicated);
+        }
+        self.skip(&[
+            "OR", "REPLACE", "ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL",
+            "EXTERNAL", "VECTOR",
+        ]);
+        match self.next_word().as_str() {
+            "TABLE" | "TABLES" => {
+                self.skip(&["IF", "NOT", "EXISTS"]);
+                let names = self.names();
+                let tail = sql.trim_end().to_ascii_uppercase();
+                if tail.ends_with("START TRANSACTION") && names.iter().any(|n| replicated(&n.schema)) {
+                    return Meaning::Refuse("CREATE TABLE … SELECT is not replicated yet");
+                }
+                of_tables(&names, replicated)
+            }
+            "INDEX" => {
+                self.skip(&["IF", "NOT", "EXISTS"]);
+                while !self.tokens.is_empty() {
+                    if self.next_word() == "ON" {
+                        let name = self.name();
+                        return of_tables(name.as_slice(), replicated);
+                    }
+                    self.tokens = self.tokens.get(1..).unwrap_or(&[]);
+                }
+                Meaning::Nothing
+            }
+            "DATABASE" | "SCHEMA" => {
+                self.skip(&["IF", "NOT", "EXISTS"]);
+                let schema = self.identifier().unwrap_or_else(|| self.schema.to_owned());
+                match verb {
+                    _ if !replicated(&schema) => Meaning::Nothing,
+                    "DROP" => Meaning::Refuse("a replicated schema is dropped as a whole"),
+                    // The target's schema was made with its owner table before.
+                    "CREATE" => Meaning::Nothing,
+                    _ => Meaning::Execute,
+                }
+            }
+            _ => Meaning::Nothing,
+        }
+    }
+}
+
+fn of_tables(names: &[Name], replicated: impl Fn(&str) -> bool) -> Meaning {
+    let ours = |name: &Name| replicated(&name.schema);
+    let relevant = names.iter().filter(|name| ours(name) && name.table != OWNER_TABLE).count();
+    if relevant == 0 {
+        return Meaning::Nothing;
+    }
+    if relevant < names.len() {
+        return Meaning::Refuse("it names replicated tables together with others");
+    }
+    Meaning::Execute
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Token {
+    /// A word or a number.
+    Word(String),
+    /// A name in backquotes or double quotes, or a string.
+    Quoted(String),
+    /// Anything else.
+    Symbol(char),
+}
+
+/// The first tokens of a statement; comments are left out, the content of `/*! … */` is kept.
+fn tokens(sql: &str) -> Vec<Token> {
+    const MOST: usize = 2_000;
+    let mut tokens = Vec::new();
+    let mut chars = sql.chars().peekable();
+    while let Some(first) = chars.next() {
+        if tokens.len() >= MOST {
+            break;
+        }
+        match first {
+            c if c.is_whitespace() => {}
+            '`' | '"' | '\'' => {
+                let mut name = String::new();
+                while let Some(c) = chars.next() {
+                    if c == first {
+                        if chars.next_if_eq(&first).is_none() {
+                            break;
+                        }
+                    } else if c == '\\' && first != '`' {
+                        name.extend(chars.next());
+                        continue;
+                    }
+                    name.push(c);
+                }
+                tokens.push(Token::Quoted(name));
+            }
+            '#' => while chars.next().is_some_and(|c| c != '\n') {},
+            '-' if chars.peek() == Some(&'-') => while chars.next().is_some_and(|c| c != '\n') {},
+            '/' if chars.peek() == Some(&'*') => {
+                chars.next();
+                if chars.peek() == Some(&'!') || chars.peek() == Some(&'M') {
+                    while chars.next_if(|c| matches!(c, '!' | 'M') || c.is_ascii_digit()).is_some() {}
+                } else {
+                    let mut last = ' ';
+                    for c in chars.by_ref() {
+                        if last == '*' && c == '/' {
+                            break;
+                        }
+                        last = c;
+                    }
+                }
+            }
+            '*' if chars.peek() == Some(&'/') => {
+                chars.next();
+            }
+            c if c.is_alphanumeric() || matches!(c, '_' | '$') => {
+                let mut word = String::from(c);
+                while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '$')) {
+                    word.push(c);
+                }
+                tokens.push(Token::Word(word));
+            }
+            c => tokens.push(Token::Symbol(c)),
+        }
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sql: &str) -> Meaning {
+        meaning(sql, "bench", &["bench".to_owned()])
+    }
+
+    #[test]
+    fn definitions_of_replicated_tables_are_executed() {
+        for sql in [
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "create table if not exists `bench`.`t` (a int)",
+            "/* by hand */ ALTER TABLE t ADD COLUMN c INT",
+            "DROP TABLE IF EXISTS `t`,`u` /* generated by server */",
+            "TRUNCATE t",
+            "TRUNCATE TABLE bench.t",
+            "RENAME TABLE t TO u, bench.v TO w",
+            "CREATE UNIQUE INDEX i ON t (a)",
+            "DROP INDEX `i` ON bench.t",
+            "ALTER DATABASE bench CHARACTER SET utf8mb4",
+            "CREATE OR REPLACE TABLE t (a INT)",
+        ] {
+            assert_eq!(of(sql), Meaning::Execute, "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_concerns_nobody_is_left_out() {
+        for sql in [
+            "CREATE TABLE other.t (id INT)",
+            "DROP TABLE IF EXISTS _dmbench",
+            "CREATE USER u",
+            "GRANT ALL ON *.* TO u",
+            "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1",
+            "CREATE TEMPORARY TABLE t (a INT)",
+            "ANALYZE TABLE t",
+            "FLUSH LOGS",
+            "CREATE DATABASE bench",
+            "DROP DATABASE other",
+            "",
+        ] {
+            assert_eq!(of(sql), Meaning::Nothing, "{sql}");
+        }
+        let insert = "INSERT INTO t VALUES (1)";
+        assert_eq!(meaning(insert, "other", &["bench".to_owned()]), Meaning::Nothing);
+    }
+
+    #[test]
+    fn what_cannot_be_replicated_exactly_is_refused() {
+        for sql in [
+            "INSERT INTO t VALUES (1)",
+            "update t set a = 1",
+            "DROP DATABASE bench",
+            "RENAME TABLE t TO other.t",
+            "CREATE TABLE `t` (`a` int) START TRANSACTION",
+        ] {
+            assert!(matches!(of(sql), Meaning::Refuse(_)), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Row changes as SQL text, one statement for each change (two for some in safe mode).
+
+use crate::mysql::binlog::Row;
+use crate::mysql::schema::Column;
+use crate::mysql::value::{Value, describe, latin1_to_utf8, write_hex};
+use crate::pipeline::builtin::sync::change::RowChange;
+use crate::pipeline::builtin::sync::table::ReplicaTable;
+
+/// Statements for a change, in order. `safe` chooses those that may be executed again: an insert
+/// becomes REPLACE, an update DELETE and REPLACE. A table without a key has no such statements: its
+/// update matches nothing the second time, its insert is repeated.
+pub(super) fn write(change: &RowChange, safe: bool, out: &mut Vec<Vec<u8>>) {
+    let table = &*change.table;
+    match (&change.before, &change.after) {
+        (None, Some(after)) => out.push(insert(table, after, safe)),
+        (Some(before), None) => out.push(delete(table, before)),
+        (Some(before), Some(after)) if safe && table.row_key.is_some() => {
+            out.push(delete(table, before));
+            out.push(insert(table, after, true));
+        }
+        (Some(before), Some(after)) => out.push(update(table, before, after)),
+        (None, None) => {}
+    }
+}
+
+fn insert(table: &ReplicaTable, row: &Row, replace: bool) -> Vec<u8> {
+    let mut sql = Vec::with_capacity(256);
+    sql.extend_from_slice(if replace { b"REPLACE INTO " } else { b"INSERT INTO " });
+    sql.extend_from_slice(table.insert_head.as_bytes());
+    for (nth, &column) in table.written.iter().enumerate() {
+        if nth > 0 {
+            sql.push(b',');
+        }
+        row[column].write_literal(&table.shape.columns[column], &mut sql);
+    }
+    sql.push(b')');
+    sql
+}
+
+fn update(table: &ReplicaTable, before: &Row, after: &Row) -> Vec<u8> {
+    let mut sql = Vec::with_capacity(512);
+    sql.extend_from_slice(b"UPDATE ");
+    sql.extend_from_slice(table.quoted.as_bytes());
+    sql.extend_from_slice(b" SET ");
+    for (nth, &column) in table.written.iter().enumerate() {
+        if nth > 0 {
+            sql.push(b',');
+        }
+        sql.extend_from_slice(table.column_names[column].as_bytes());
+        sql.push(b'=');
+        after[column].write_literal(&table.shape.columns[column], &mut sql);
+    }
+    write_where(table, before, &mut sql);
+    sql
+}
+
+fn delete(table: &ReplicaTable, row: &Row) -> Vec<u8> {
+    let mut sql = Vec::with_capacity(128);
+    sql.extend_from_slice(b"DELETE FROM ");
+    sql.extend_from_slice(table.quoted.as_bytes());
+    write_where(table, row, &mut sql);
+    sql
+}
+
+/// The row by its key, else by all its values. `LIMIT 1` matters for tables without a key, where
+/// one of several equal rows is meant.
+fn write_where(table: &ReplicaTable, row: &Row, sql: &mut Vec<u8>) {
+    sql.extend_from_slice(b" WHERE ");
+    let columns = table.row_key.as_deref().unwrap_or(&table.written);
+    for (nth, &column) in columns.iter().enumerate() {
+        if nth > 0 {
+            sql.extend_from_slice(b" AND ");
+        }
+        let (name, shape) = (&table.column_names[column], &table.shape.columns[column]);
+        if table.row_key.is_some() {
+            sql.extend_from_slice(name.as_bytes());
+            sql.push(b'=');
+            row[column].write_literal(shape, sql);
+        } else {
+            write_equality(name, &row[column], shape, sql);
+        }
+    }
+    sql.extend_from_slice(b" LIMIT 1");
+}
+
+/// Equality of the very bytes: a collation may hold `'a'` and `'A'` for equal, and without a key
+/// they are different rows.
+fn write_equality(name: &str, value: &Value, column: &Column, sql: &mut Vec<u8>) {
+    match (value, &column.charset) {
+        (Value::Null, _) => {
+            sql.extend_from_slice(name.as_bytes());
+            sql.extend_from_slice(b" IS NULL");
+        }
+        (Value::Bytes(bytes), Some(charset)) if charset == "latin1" => {
+            // TiDB keeps latin1 text as UTF-8.
+            sql.extend_from_slice(format!("CAST(CONVERT({name} USING utf8mb4) AS BINARY)=").as_bytes());
+            write_hex(latin1_to_utf8(bytes).as_bytes(), sql);
+        }
+        (Value::Bytes(bytes), Some(_)) => {
+            sql.extend_from_slice(format!("CAST({name} AS BINARY)=").as_bytes());
+            write_hex(bytes, sql);
+        }
+        (Value::Json(_), _) if column.data_type == "json" => {
+            sql.extend_from_slice(name.as_bytes());
+            sql.extend_from_slice(b"=CAST(");
+            value.write_literal(column, sql);
+            sql.extend_from_slice(b" AS JSON)");
+        }
+        _ => {
+            sql.extend_from_slice(name.as_bytes());
+            sql.push(b'=');
+            value.write_literal(column, sql);
+        }
+    }
+}
+
+/// The change for people: kind, table and key.
+pub(super) fn name(change: &RowChange) -> String {
+    let table = &*change.table;
+    let columns = table.row_key.as_deref().unwrap_or(&[]);
+    let key = change.images().next().map_or_else(String::new, |row| {
+        columns
+            .iter()
+            .map(|&column| {
+                let shape = &table.shape.columns[column];
+                format!("{} = {}", shape.name, describe(&row[column], shape))
+            })
+            .collect::<Vec<_>>()
+            .join(", ")
+    });
+    let kind = match change.kind() {
+        crate::mysql::binlog::Kind::Insert => "an insert into",
+        crate::mysql::binlog::Kind::Update => "an update of",
+        crate::mysql::binlog::Kind::Delete => "a delete from",
+    };
+    format!("{kind} {}.{} ({key})", table.shape.schema, table.shape.name)
+}

@@ -1,0 +1,245 @@
+//! A live source as a [`ChangeStream`]: binlog events matched with the target's tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::error::ErrorClass;
+use crate::mysql::binlog::{self, Event, Layout, Rows, TableMap};
+use crate::mysql::owner::OWNER_TABLE;
+use crate::mysql::schema::Table;
+use crate::mysql::{Endpoint, Position, Session};
+use crate::pipeline::builtin::sync::change::{Change, ChangeStream, Ddl, RowChange};
+use crate::pipeline::builtin::sync::ddl::{Meaning, meaning};
+use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::table::ReplicaTable;
+use crate::pipeline::builtin::sync::worker::PATIENCE;
+
+/// What the stream needs to know.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    pub(super) source: Endpoint,
+    /// The target, whose tables are what the binlog's rows must fit. The source's tables would not
+    /// do: they may have changed since the row was written.
+    pub(super) target: Endpoint,
+    pub(super) schemas: Vec<String>,
+    pub(super) server_id: u32,
+}
+
+/// A live source.
+pub(super) struct LiveChanges {
+    origin: Origin,
+    stream: binlog::Stream,
+    /// Bytes read over connections that broke.
+    earlier_bytes: u64,
+    target: Session,
+    tables: HashMap<(String, String), Arc<ReplicaTable>>,
+    layouts: HashMap<u64, Known>,
+    rows: Option<(Rows, Arc<ReplicaTable>, Arc<Layout>)>,
+    /// End of the last transaction or other boundary that was given.
+    boundary: Position,
+    /// Rows of the current transaction that were given.
+    given: u64,
+    /// Rows to pass over because they were given before the connection broke.
+    repeated: u64,
+}
+
+/// What is known of a table map: the table and how to decode it, or that it is of no interest.
+#[derive(Debug, Clone)]
+struct Known {
+    map: Arc<TableMap>,
+    fit: Option<(Arc<ReplicaTable>, Arc<Layout>)>,
+}
+
+impl LiveChanges {
+    /// Connects to both ends and asks for the binlog from `from`, a boundary between transactions.
+    ///
+    /// # Errors
+    /// When one of them cannot be reached.
+    pub(super) async fn open(origin: Origin, from: &Position) -> Result<LiveChanges, Error> {
+        let stream = binlog::Stream::open(&origin.source, from, origin.server_id).await?;
+        let target = Session::connect(&origin.target).await?;
+        Ok(LiveChanges {
+            origin,
+            stream,
+            earlier_bytes: 0,
+            target,
+            tables: HashMap::new(),
+            layouts: HashMap::new(),
+            rows: None,
+            boundary: from.clone(),
+            given: 0,
+            repeated: 0,
+        })
+    }
+
+    /// The next event; connects again where the connection broke.
+    async fn event(&mut self) -> Result<Event, Error> {
+        let mut began: Option<Instant> = None;
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let error = match self.stream.next().await {
+                Ok(event) => return Ok(event),
+                Err(error) => error,
+            };
+            let mut error = Error::from(error);
+            loop {
+                let since = *began.get_or_insert_with(Instant::now);
+                if error.class() != ErrorClass::Transient {
+                    return Err(error);
+                }
+                if since.elapsed() > PATIENCE {
+                    return Err(Error::GaveUp { after: PATIENCE, source: Box::new(error) });
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(2));
+                let origin = &self.origin;
+                let opened =
+                    binlog::Stream::open(&origin.source, &self.boundary, origin.server_id).await;
+                match opened {
+                    Ok(stream) => {
+                        self.earlier_bytes += self.stream.byte_count();
+                        self.stream = stream;
+                        self.rows = None;
+                        self.repeated = self.given;
+                        break;
+                    }
+                    Err(again) => error = again.into(),
+                }
+            }
+        }
+    }
+
+    /// What a table map means; asks the target for the table's shape the first time.
+    async fn known(&mut self, map: &Arc<TableMap>) -> Result<Known, Error> {
+        if let Some(known) = self.layouts.get(&map.id)
+            && Arc::ptr_eq(&known.map, map)
+        {
+            return Ok(known.clone());
+        }
+        let relevant = self.origin.schemas.contains(&map.schema) && map.table != OWNER_TABLE;
+        let fit = if relevant {
+            let table = self.table(&map.schema, &map.table).await?;
+            let layout = Layout::new(map, &table.shape)?;
+            Some((table, Arc::new(layout)))
+        } else {
+            None
+        };
+        if self.layouts.len() >= 4_096 {
+            self.layouts.clear();
+        }
+        let known = Known { map: Arc::clone(map), fit };
+        self.layouts.insert(map.id, known.clone());
+        Ok(known)
+    }
+
+    async fn table(&mut self, schema: &str, name: &str) -> Result<Arc<ReplicaTable>, Error> {
+        let key = (schema.to_owned(), name.to_owned());
+        if let Some(table) = self.tables.get(&key) {
+            return Ok(Arc::clone(table));
+        }
+        let shape = match Table::read(&mut self.target, schema, name).await {
+            Err(error) if error.is_disconnect() => {
+                self.target = Session::connect(&self.origin.target).await?;
+                Table::read(&mut self.target, schema, name).await?
+            }
+            other => other?,
+        };
+        let table = Arc::new(ReplicaTable::new(shape));
+        self.tables.insert(key, Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// The next row of the event at hand.
+    fn row(&mut self) -> Result<Option<RowChange>, Error> {
+        let Some((rows, table, layout)) = &mut self.rows else { return Ok(None) };
+        while let Some((before, after)) = rows.next(layout)? {
+            if self.repeated > 0 {
+                self.repeated -= 1;
+                continue;
+            }
+            self.given += 1;
+            return Ok(Some(RowChange::new(Arc::clone(table), before, after)));
+        }
+        self.rows = None;
+        Ok(None)
+    }
+
+    fn boundary(&mut self, end: Position) -> Position {
+        self.boundary = end.clone();
+        self.given = 0;
+        self.repeated = 0;
+        end
+    }
+
+    fn statement(
+        &mut self,
+        schema: String,
+        sql: String,
+        in_transaction: bool,
+        end: Position,
+    ) -> Result<Option<Change>, Error> {
+        match meaning(&sql, &schema, &self.origin.schemas) {
+            Meaning::Nothing if in_transaction => Ok(None),
+            Meaning::Nothing => Ok(Some(Change::Passed { end: self.boundary(end) })),
+            Meaning::Execute if !in_transaction => {
+                let end = self.boundary(end);
+                Ok(Some(Change::Ddl(Ddl { schema, sql, end, executed: None })))
+            }
+            refused => Err(Error::Statement {
+                sql: sql.chars().take(200).collect(),
+                position: end.to_string(),
+                why: match refused {
+                    Meaning::Refuse(why) => why,
+                    _ => "it stands inside a transaction",
+                },
+            }),
+        }
+    }
+}
+
+impl ChangeStream for LiveChanges {
+    async fn next(&mut self) -> Result<Change, Error> {
+        loop {
+            if let Some(row) = self.row()? {
+                return Ok(Change::Row(row));
+            }
+            match self.event().await? {
+                Event::Begin => {}
+                Event::Rows(rows) => {
+                    let known = self.known(rows.table()).await?;
+                    self.rows = known.fit.map(|(table, layout)| (rows, table, layout));
+                }
+                Event::Commit { end, .. } => {
+                    let had_rows = self.given > 0;
+                    let end = self.boundary(end);
+                    return Ok(if had_rows {
+                        Change::Commit { end }
+                    } else {
+                        Change::Passed { end }
+                    });
+                }
+                Event::Statement { schema, sql, in_transaction, end, .. } => {
+                    if let Some(change) = self.statement(schema, sql, in_transaction, end)? {
+                        return Ok(change);
+                    }
+                }
+                Event::Passed { end } => {
+                    return Ok(Change::Passed { end: self.boundary(end) });
+                }
+                Event::Idle { end } => return Ok(Change::Idle { end: self.boundary(end) }),
+            }
+        }
+    }
+
+    fn forget_tables(&mut self) {
+        self.tables.clear();
+        self.layouts.clear();
+    }
+
+    fn byte_count(&self) -> u64 {
+        self.earlier_bytes + self.stream.byte_count()
+    }
+}

@@ -1,0 +1,155 @@
+//! A worker: takes row changes from its queue and applies them in batches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::error::ErrorClass;
+use crate::mysql::binlog::Kind;
+use crate::pipeline::builtin::sync::apply::{Applied, Applier, Fate, Timing};
+use crate::pipeline::builtin::sync::change::RowChange;
+use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::stage::{Counters, count};
+use crate::pipeline::builtin::sync::tracker::Tracker;
+
+/// How long a batch is tried again before the unit gives up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What a worker's queue holds.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// A row to apply.
+    Row(RowChange),
+    /// Say so when everything before is applied.
+    Barrier,
+}
+
+/// The surroundings of a worker.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) queue: mpsc::Receiver<Job>,
+    pub(super) passed: mpsc::Sender<()>,
+    /// Most rows in one transaction.
+    pub(super) batch: usize,
+    pub(super) tracker: Arc<Tracker>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Worker {
+    /// Works until the queue is closed and empty. As in DM, a batch is executed when it is full or
+    /// when the queue has no more, whichever is first.
+    ///
+    /// # Errors
+    /// When a batch cannot be applied; what the queue still holds is lost then.
+    pub(super) async fn run(mut self, mut applier: impl Applier) -> Result<Timing, Error> {
+        let mut timing = Timing::default();
+        let mut jobs = Vec::with_capacity(self.batch);
+        let mut rows = Vec::with_capacity(self.batch);
+        loop {
+            let waited = Instant::now();
+            if self.queue.recv_many(&mut jobs, self.batch).await == 0 {
+                return Ok(timing);
+            }
+            self.counters.workers.add_blocked_in(waited.elapsed());
+            for job in jobs.drain(..) {
+                match job {
+                    Job::Row(row) => rows.push(row),
+                    Job::Barrier => {
+                        self.apply(&mut rows, &mut applier, &mut timing).await?;
+                        if self.passed.send(()).await.is_err() {
+                            return Ok(timing);
+                        }
+                    }
+                }
+            }
+            self.apply(&mut rows, &mut applier, &mut timing).await?;
+        }
+    }
+
+    /// Applies the rows, trying again where that may help, and counts them.
+    async fn apply(
+        &self,
+        rows: &mut Vec<RowChange>,
+        applier: &mut impl Applier,
+        timing: &mut Timing,
+    ) -> Result<(), Error> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let applied = self.persist(rows, applier, timing).await?;
+        let counters = &self.counters;
+        counters.workers.add_busy(began.elapsed());
+        counters.workers.add_items(rows.len() as u64);
+        count(&counters.rows, rows.len() as u64);
+        count(&counters.transactions, 1);
+        count(&counters.statements, applied.statements);
+        count(&counters.mismatched, applied.mismatched);
+        counters.queued.fetch_sub(rows.len() as u64, std::sync::atomic::Ordering::Relaxed);
+        self.tracker.done(tickets(rows));
+        rows.clear();
+        Ok(())
+    }
+
+    async fn persist(
+        &self,
+        rows: &[RowChange],
+        applier: &mut impl Applier,
+        timing: &mut Timing,
+    ) -> Result<Applied, Error> {
+        let began = Instant::now();
+        let mut safe = rows.iter().any(|row| row.safe);
+        let mut pause = Duration::from_millis(20);
+        self.count_repeated(rows, safe);
+        loop {
+            let failure = match applier.apply(rows, safe, timing).await {
+                Ok(applied) => return Ok(applied),
+                Err(failure) => failure,
+            };
+            let mut error = failure.error;
+            if failure.fate == Fate::Unknown && !safe {
+                safe = true;
+                self.count_repeated(rows, safe);
+            }
+            loop {
+                if error.class() != ErrorClass::Transient {
+                    return Err(error);
+                }
+                if began.elapsed() > PATIENCE {
+                    return Err(Error::GaveUp { after: PATIENCE, source: Box::new(error) });
+                }
+                count(&self.counters.retries, 1);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(2));
+                match applier.recover().await {
+                    Ok(()) => break,
+                    Err(again) => error = again,
+                }
+            }
+        }
+    }
+
+    /// Only keys make a repeated insert harmless.
+    fn count_repeated(&self, rows: &[RowChange], safe: bool) {
+        if safe {
+            let keyless =
+                |row: &&RowChange| row.table.row_key.is_none() && row.kind() == Kind::Insert;
+            count(&self.counters.repeated, rows.iter().filter(keyless).count() as u64);
+        }
+    }
+}
+
+/// How many rows there are of each ticket.
+fn tickets(rows: &[RowChange]) -> VecDeque<(u64, u64)> {
+    let mut counts = VecDeque::<(u64, u64)>::new();
+    for row in rows {
+        match counts.back_mut() {
+            Some((ticket, rows)) if *ticket == row.ticket => *rows += 1,
+            _ => counts.push_back((row.ticket, 1)),
+        }
+    }
+    counts
+}
