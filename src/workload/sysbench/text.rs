@@ -44,13 +44,20 @@ fn push_groups(mut draws: Draws, groups: usize, out: &mut Vec<u8>) {
         if group > 0 {
             out.push(b'-');
         }
+        let number = draws.below(GROUP);
         let mut digits = [b'0'; 11];
-        let mut left = draws.below(GROUP);
-        for digit in digits.iter_mut().rev() {
-            *digit += (left % 10) as u8;
-            left /= 10;
-        }
+        let (high, low) = digits.split_at_mut(5);
+        // Halves fit 32 bits, whose divisions are cheaper; this runs 165 times for each row.
+        fill_digits(high, (number / 1_000_000) as u32);
+        fill_digits(low, (number % 1_000_000) as u32);
         out.extend_from_slice(&digits);
+    }
+}
+
+fn fill_digits(digits: &mut [u8], mut number: u32) {
+    for digit in digits.iter_mut().rev() {
+        *digit += (number % 10) as u8;
+        number /= 10;
     }
 }
 
@@ -58,6 +65,15 @@ fn push_groups(mut draws: Draws, groups: usize, out: &mut Vec<u8>) {
 mod tests {
     use super::super::super::draws::Stream;
     use super::*;
+
+    #[test]
+    fn digits_are_those_of_the_number() {
+        let mut draws = Draws::new(1, Stream::Op, 1);
+        let mut out = Vec::new();
+        push_groups(draws, 2, &mut out);
+        let expected = format!("{:011}-{:011}", draws.below(GROUP), draws.below(GROUP));
+        assert_eq!(String::from_utf8(out).expect("digits"), expected);
+    }
 
     #[test]
     fn texts_have_sysbenchs_shape() {
