@@ -1,1 +1,207 @@
-//! What the results mean: findings, rules, the pick.
+//! What the results mean: a summary of each point, findings, the pick.
+//!
+//! Everything is made from records alone, so that a report can be made again from a run's folder.
+//! Nothing that was not verified can be recommended. Words are chosen here, looks are not (`report`).
+
+pub mod objective;
+pub mod pick;
+pub mod rules;
+pub mod summary;
+mod yaml;
+
+use serde::Serialize;
+
+pub use objective::Objective;
+pub use pick::{Deviation, NoDifference, Pick};
+pub use summary::{Distribution, PointSummary, Uncounted};
+
+use crate::record::{Finding, Model, Run, TaskFacts, Trial};
+
+/// What one task of a run showed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TaskAdvice {
+    /// Name of the task.
+    pub task: String,
+    /// What was timed.
+    pub model: Model,
+    /// What points are compared by.
+    pub objective: Objective,
+    /// Summary of each point, in the task's order.
+    pub points: Vec<PointSummary>,
+    /// Trials whose figures enter no average and no recommendation, each with its reason.
+    pub uncounted: Vec<Uncounted>,
+    /// The recommendation; `None` for a task of one point and where nothing may be recommended.
+    pub pick: Option<Pick>,
+    /// Why there is no pick where one could be expected.
+    pub no_pick: Option<String>,
+    /// The points cannot be told apart at this number of blocks.
+    pub no_detectable_difference: Option<NoDifference>,
+    /// Remarks, the gravest first.
+    pub findings: Vec<Finding>,
+    /// The pick as part of a DM task, to be pasted; `None` where no picked knob has a place there.
+    pub dm_yaml: Option<String>,
+}
+
+/// What each task of the run showed, in the run's order.
+pub fn advise(run: &Run, trials: &[Trial]) -> Vec<TaskAdvice> {
+    run.tasks
+        .iter()
+        .map(|task| {
+            let of_task: Vec<&Trial> = trials.iter().filter(|t| t.task == task.name).collect();
+            advise_task(run, task, &of_task)
+        })
+        .collect()
+}
+
+fn advise_task(run: &Run, task: &TaskFacts, trials: &[&Trial]) -> TaskAdvice {
+    let objective = Objective::of(task);
+    let points = summary::points(task, trials);
+    let fit = pick::fit(&objective, &points, trials);
+    let picked = pick::pick(task, &objective, &points, &fit);
+    let scene = rules::Scene { run, task, trials, points: &points, fit: &fit, pick: &picked.pick };
+    let findings = rules::findings(&scene);
+    let dm_yaml = picked.pick.as_ref().and_then(|pick| yaml::of(task, pick));
+    TaskAdvice {
+        task: task.name.clone(),
+        model: task.model,
+        objective,
+        uncounted: summary::uncounted(trials),
+        pick: picked.pick,
+        no_pick: picked.none_because,
+        no_detectable_difference: picked.no_difference,
+        findings,
+        dm_yaml,
+        points,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Outcome, Verdict, example, name};
+
+    fn of(run: &Run, trials: &[Trial]) -> TaskAdvice {
+        advise(run, trials).pop().expect("one task")
+    }
+
+    fn picked(advice: &TaskAdvice) -> &str {
+        let pick = advice.pick.as_ref().expect("a pick");
+        &pick.point[example::WORKER_COUNT.name.as_ref()]
+    }
+
+    #[test]
+    fn the_cheapest_point_close_to_the_best_is_picked_with_its_yaml() {
+        let (run, trials) = example::worker_sweep();
+        let advice = of(&run, &trials);
+        assert_eq!(picked(&advice), "8");
+        let pick = advice.pick.as_ref().expect("a pick");
+        assert!(pick.settled, "{pick:?}");
+        assert_eq!(pick.deviations.len(), 5);
+        let yaml = advice.dm_yaml.expect("yaml");
+        assert!(yaml.ends_with("syncers:\n  global:\n    worker-count: 8\n"), "{yaml}");
+        assert!(yaml.contains("not a DM measurement"), "{yaml}");
+        assert_eq!(advice.no_detectable_difference, None);
+    }
+
+    #[test]
+    fn a_point_that_differs_or_was_not_checked_cannot_be_picked() {
+        for verdict in [
+            Verdict::Differs { missing: 1, surplus: 0, changed: 0, examples: vec![] },
+            Verdict::Unchecked { reason: "no time left".to_owned() },
+        ] {
+            let (run, mut trials) = example::worker_sweep();
+            for trial in trials.iter_mut().filter(|t| t.point.values().any(|v| v == "8")) {
+                trial.verdict = verdict.clone();
+            }
+            let advice = of(&run, &trials);
+            assert_eq!(picked(&advice), "16");
+            assert!(
+                advice
+                    .pick
+                    .expect("a pick")
+                    .deviations
+                    .iter()
+                    .all(|d| d.point["pipeline.sync.worker-count"] != "8")
+            );
+            assert_eq!(advice.uncounted.len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_saturated_point_cannot_be_picked_however_fast() {
+        let (run, mut trials) = example::worker_sweep();
+        for trial in trials.iter_mut().filter(|t| t.point.values().any(|v| v == "16")) {
+            trial.outcome = Outcome::Saturated { rate: 99_000.0, dimension: "rows/s".to_owned() };
+        }
+        for trial in trials.iter_mut().filter(|t| t.point.values().any(|v| v == "8")) {
+            trial.outcome = Outcome::GeneratorBound { reason: "no".to_owned() };
+        }
+        let advice = of(&run, &trials);
+        assert_eq!(picked(&advice), "4");
+        assert!(advice.findings.iter().any(|f| f.code == "saturated"));
+        assert!(advice.findings.iter().any(|f| f.code == "generator-bound"));
+    }
+
+    #[test]
+    fn nothing_counted_gives_no_pick_but_says_why() {
+        let (run, mut trials) = example::worker_sweep();
+        trials.iter_mut().for_each(|t| t.outcome = Outcome::Aborted { reason: "x".to_owned() });
+        let advice = of(&run, &trials);
+        assert_eq!(advice.pick, None);
+        assert!(advice.no_pick.expect("a reason").contains("no trial"));
+        let empty = of(&run, &[]);
+        assert_eq!((empty.pick, empty.uncounted.len(), empty.points.len()), (None, 0, 5));
+    }
+
+    #[test]
+    fn a_task_of_one_point_has_findings_but_no_pick() {
+        let task = example::task("lag", Model::Stream, None, &[]);
+        let trials = example::trials(&task, |_, _| example::stream_metrics(2_000.0, 30_000));
+        let advice = of(&example::run(vec![task]), &trials);
+        assert_eq!((advice.pick, advice.no_pick, advice.dm_yaml), (None, None, None));
+        assert!(!advice.findings.is_empty());
+    }
+
+    #[test]
+    fn equal_points_have_no_detectable_difference_and_the_cheapest_is_picked() {
+        let task = example::task("wc", Model::Backlog, Some(&example::WORKER_COUNT), &[1, 2, 4, 8]);
+        let trials = example::trials(&task, |at, block| {
+            let noise = 1.0 + 0.01 * f64::from((at as u32 * 3 + block * 5) % 4);
+            example::backlog_metrics(5_000.0 * noise, 20_000)
+        });
+        let advice = of(&example::run(vec![task]), &trials);
+        assert_eq!(picked(&advice), "1");
+        let none = advice.no_detectable_difference.expect("no difference");
+        assert!(none.low < 1.0 && none.high > 1.0 && none.low > 0.9, "{none:?}");
+    }
+
+    #[test]
+    fn a_point_that_misses_the_limit_cannot_be_picked() {
+        let mut task = example::task("wc", Model::Stream, Some(&example::WORKER_COUNT), &[2, 4, 8]);
+        task.limits.lag_p99_s = Some(0.5);
+        let lags = [900_000, 100_000, 90_000];
+        let trials = example::trials(&task, |at, _| example::stream_metrics(2_000.0, lags[at]));
+        let advice = of(&example::run(vec![task]), &trials);
+        assert_eq!(picked(&advice), "4");
+        assert!(advice.findings.iter().any(|f| f.code == "limit-missed"));
+    }
+
+    #[test]
+    fn conditions_are_compared_but_not_recommended() {
+        let knob = crate::record::Knob::new(
+            "sandbox.target-round-trip",
+            "ms",
+            "0",
+            None,
+            crate::record::Cost::None,
+            "round trip",
+        );
+        let task = example::task("rtt", Model::Backlog, Some(&knob), &[1, 5]);
+        let trials = example::trials(&task, |_, _| example::backlog_metrics(5_000.0, 20_000));
+        let advice = of(&example::run(vec![task]), &trials);
+        assert_eq!(advice.pick, None);
+        assert!(advice.no_pick.expect("why").contains("target-round-trip"));
+        assert!(advice.points[1].estimates.contains_key(name::SYNC_ROWS_RATE));
+    }
+}

@@ -119,6 +119,8 @@ pub mod name {
     pub const LOAD_BYTES_RATE: &str = "load.bytes-rate";
     /// Seconds that the load unit took.
     pub const LOAD_TIME: &str = "load.time";
+    /// Rows per second of dump and load together, one after the other.
+    pub const IMPORT_ROWS_RATE: &str = "import.rows-rate";
     /// Time of load's transactions (µs), a distribution.
     pub const LOAD_TRANSACTION: &str = "load.transaction";
     /// Rows in one statement of load, the mean.

@@ -3,6 +3,8 @@
 //! Every report, finding and recommendation is made from these types alone. Every JSON file begins
 //! with `"schema": 1`. Nothing here measures or decides.
 
+#[cfg(test)]
+pub(crate) mod example;
 mod knob;
 mod metric;
 mod outcome;

@@ -112,9 +112,14 @@ impl Trial {
     }
 
     /// Whether the trial may enter averages and recommendations: it ended properly *and* both ends
-    /// were found equal.
+    /// were found equal. Model `drive` replicates nothing, so there is nothing to be found equal.
     pub fn counts(&self) -> bool {
-        self.outcome.counts() && matches!(self.verdict, Verdict::Equal { .. })
+        let verified = match self.verdict {
+            Verdict::Equal { .. } => true,
+            Verdict::Unchecked { .. } => self.model == Model::Drive,
+            Verdict::Differs { .. } => false,
+        };
+        self.outcome.counts() && verified
     }
 
     /// Name of its file: `<task>-0003-b2-wc8.json` without the knobs' part where none varies.

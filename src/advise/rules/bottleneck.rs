@@ -1,0 +1,100 @@
+//! Rules on what limits the figures and which knob to turn next.
+
+use super::{Scene, each_point, finding};
+use crate::advise::pick::{is_choice, magnitude};
+use crate::record::{Cost, Finding, Level, name};
+
+/// Share of the machine's cores from which on it counts as busy.
+const BUSY: f64 = 0.9;
+/// Conflicts per 1,000 row changes from which on workers wait for one another.
+const CONFLICTS: f64 = 10.0;
+/// Rows in one statement below which round trips rather than rows set the speed of load.
+const ROWS_PER_STATEMENT: f64 = 200.0;
+
+pub(super) fn cpu_saturated(scene: &Scene) -> Option<Finding> {
+    let cores = f64::from(scene.run.machine.cores);
+    let evidence = each_point(scene, |p| {
+        let used = p.cores_used().filter(|used| *used >= BUSY * cores)?;
+        Some(format!("{used:.1} of {cores:.0} cores"))
+    })?;
+    finding(
+        Level::Warning,
+        "cpu-saturated",
+        "the machine's cores were all busy: source, pipeline and target share them, so compare points \
+         with each other, not with other machines",
+        evidence,
+        "the table shows each process's cores; own servers on machines of their own lift this limit",
+    )
+}
+
+pub(super) fn conflicts_high(scene: &Scene) -> Option<Finding> {
+    let evidence = each_point(scene, |p| {
+        let conflicts = p.value(name::SYNC_CONFLICTS).filter(|c| *c > CONFLICTS)?;
+        Some(format!("{conflicts:.1} per 1,000 row changes"))
+    })?;
+    finding(
+        Level::Warning,
+        "conflicts-high",
+        "changes of the same keys make all workers wait for one another",
+        evidence,
+        "more workers do not help here; a larger batch makes each wait longer",
+    )
+}
+
+pub(super) fn rows_per_statement_low(scene: &Scene) -> Option<Finding> {
+    let evidence = each_point(scene, |p| {
+        let rows = p.value(name::LOAD_ROWS_PER_STATEMENT).filter(|r| *r < ROWS_PER_STATEMENT)?;
+        Some(format!("{rows:.0} rows"))
+    })?;
+    finding(
+        Level::Note,
+        "rows-per-statement-low",
+        "each INSERT of the import carries few rows, so round trips set its speed",
+        evidence,
+        "raise dump.statement-size; DM advises 1,000 to 5,000 rows in a statement",
+    )
+}
+
+/// The best rate at the largest value tried: the range may end too early.
+pub(super) fn best_at_edge(scene: &Scene) -> Option<Finding> {
+    let pick = scene.pick.as_ref()?;
+    // Where a smaller value is as good, the range is wide enough.
+    if pick.point != pick.best {
+        return None;
+    }
+    let knob = scene.task.knobs.iter().find(|knob| {
+        let value = |p: &crate::record::Point| p.get(knob.name.as_ref()).and_then(|v| magnitude(v));
+        let all: Vec<f64> = scene.task.points.iter().filter_map(value).collect();
+        let edge = match knob.cost {
+            Cost::Falling => all.iter().copied().fold(f64::INFINITY, f64::min),
+            Cost::Rising | Cost::None => all.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        };
+        let varies = all.iter().any(|v| *v != edge);
+        is_choice(&knob.name) && varies && value(&pick.best) == Some(edge)
+    })?;
+    finding(
+        Level::Note,
+        "best-at-edge",
+        format!(
+            "the best value of {} is the last one tried; a further one may be better",
+            knob.name
+        ),
+        format!("best: {}", pick.best_label),
+        "add further values to the knob's range",
+    )
+}
+
+pub(super) fn emulated_network(scene: &Scene) -> Option<Finding> {
+    let emulated = &scene.task.lab.as_ref()?.emulated;
+    if emulated.is_empty() {
+        return None;
+    }
+    let each: Vec<String> = emulated.iter().map(|(what, how)| format!("{what} {how}")).collect();
+    finding(
+        Level::Note,
+        "emulated-network",
+        "the network between pipeline and servers is emulated on one machine",
+        each.join("; "),
+        "",
+    )
+}

@@ -1,0 +1,121 @@
+//! Rules on clocks, lag and what must agree with it.
+
+use super::{Scene, each_point, finding};
+use crate::record::{Finding, Level, name};
+
+/// Share of marker transactions above which they are part of the load.
+const MARKER_SHARE: f64 = 0.01;
+/// Slope in seconds per second above which lag grows.
+const GROWING: f64 = 0.02;
+/// Disagreement of Little's law above which a clock or counter is wrong.
+const LITTLE: f64 = 0.2;
+
+/// The coarsest step that a clock's description names, in µs: `polled every 10 ms` is 10,000.
+pub(crate) fn resolution_us(clock: &str) -> Option<f64> {
+    let words: Vec<&str> = clock
+        .split(|c: char| c.is_whitespace() || [',', ';', '(', ')'].contains(&c))
+        .filter(|w| !w.is_empty())
+        .collect();
+    let step = |number: &str, unit: &str| {
+        let scale = match unit {
+            "µs" | "us" => 1.0,
+            "ms" => 1e3,
+            "s" => 1e6,
+            _ => return None,
+        };
+        Some(number.parse::<f64>().ok()? * scale)
+    };
+    // Markers are written at one interval and polled at another: only polling blurs a lag.
+    let polled = words.iter().position(|w| w.starts_with("poll") || *w == "resolution");
+    words[polled.unwrap_or(0)..].windows(2).find_map(|pair| step(pair[0], pair[1]))
+}
+
+pub(super) fn clock_coarse(scene: &Scene) -> Option<Finding> {
+    let evidence = each_point(scene, |p| {
+        let resolution = resolution_us(p.clocks.get(name::LAG_MARKER)?)?;
+        let median = p.quantile(name::LAG_MARKER, 0.5)? as f64;
+        (median < 3.0 * resolution).then(|| {
+            format!("median lag {:.1} ms, clock's step {:.1} ms", median / 1e3, resolution / 1e3)
+        })
+    })?;
+    finding(
+        Level::Note,
+        "clock-coarse",
+        "lag is near the resolution of its clock: read it as an upper bound",
+        evidence,
+        "",
+    )
+}
+
+pub(super) fn markers_too_many(scene: &Scene) -> Option<Finding> {
+    let evidence = each_point(scene, |p| {
+        let share = p.value(name::MARKER_SHARE).filter(|s| *s > MARKER_SHARE)?;
+        Some(format!("{:.1} % of committed transactions", 100.0 * share))
+    })?;
+    finding(
+        Level::Warning,
+        "markers-too-many",
+        "markers are more than 1 % of the transactions and so part of the load they measure",
+        evidence,
+        "raise pace.rate, or write markers less often",
+    )
+}
+
+/// Mean backlog = applied rate × mean lag (Little), whatever the distributions.
+pub(super) fn little_law(scene: &Scene) -> Option<Finding> {
+    let evidence = each_point(scene, |p| {
+        let backlog = p.distributions.get(name::LAG_BYTES).filter(|d| d.n >= 20)?.mean?;
+        let lag = p.distributions.get(name::LAG_CHECKPOINT).filter(|d| d.n >= 20)?.mean? / 1e6;
+        let expected = p.value(name::SYNC_BYTES_RATE)? * 1e6 * lag;
+        let larger = backlog.max(expected);
+        // Below some ten kilobytes one transaction more or less decides.
+        (larger > 20_000.0 && (backlog - expected).abs() > LITTLE * larger).then(|| {
+            format!(
+                "mean backlog {:.2} MB, rate × mean lag {:.2} MB",
+                backlog / 1e6,
+                expected / 1e6
+            )
+        })
+    })?;
+    finding(
+        Level::Warning,
+        "little-law",
+        "mean backlog and rate × mean lag disagree by more than 20 %: a clock or a counter is off, or \
+         the load was not steady",
+        evidence,
+        "trust the lag by markers; look at the samples over time",
+    )
+}
+
+pub(super) fn lag_growing(scene: &Scene) -> Option<Finding> {
+    let evidence = each_point(scene, |p| {
+        let slope = p.value(name::LAG_SLOPE).filter(|s| *s > GROWING)?;
+        Some(format!("{slope:+.3} s per second"))
+    })?;
+    finding(
+        Level::Warning,
+        "lag-growing",
+        "lag grew throughout the window: the pipeline does not sustain this rate",
+        evidence,
+        "lower pace.rate, or find the knob that helps by a sweep of model backlog",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resolution_us;
+
+    #[test]
+    fn a_clocks_step_is_read_from_its_description() {
+        for (clock, us) in [
+            ("marker rows, polled every 10 ms", Some(10_000.0)),
+            ("marker rows every 50 ms, polled every 2 ms", Some(2_000.0)),
+            ("checkpoint row, flushed every 1 s", Some(1_000_000.0)),
+            ("host clock (resolution 500 µs)", Some(500.0)),
+            ("", None),
+            ("polled", None),
+        ] {
+            assert_eq!(resolution_us(clock), us, "{clock}");
+        }
+    }
+}

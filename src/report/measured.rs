@@ -1,0 +1,188 @@
+//! What a reader needs to judge and repeat the figures: servers, machine, phases, order, clocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::document::{Block, Section};
+use super::quantity;
+use crate::advise::TaskAdvice;
+use crate::record::{LabFacts, Model, Phase, Run, ServerFacts, TaskFacts, Trial};
+use crate::stats::estimate;
+
+/// Machine, time and program of a run.
+pub(super) fn run_facts(run: &Run) -> Block {
+    let machine = &run.machine;
+    let took = run.ended.map(|ended| ended.duration_since(run.began).as_secs_f64());
+    let when = match took {
+        Some(took) => format!("{:.0}, took {}", run.began, quantity::seconds(took)),
+        None => format!("{:.0}, no recorded end", run.began),
+    };
+    Block::Facts(vec![
+        (
+            "machine".to_owned(),
+            format!(
+                "{}, {} cores, {} memory, {} on {}, kernel {}",
+                machine.cpu,
+                machine.cores,
+                quantity::bytes(machine.memory_bytes),
+                machine.system,
+                machine.filesystem,
+                machine.kernel
+            ),
+        ),
+        ("began".to_owned(), when),
+        ("dmbench".to_owned(), run.dmbench.clone()),
+    ])
+}
+
+/// The command that repeats the run.
+pub(super) fn reproduce(run: &Run) -> Section {
+    let command = format!("{}\n", run.command.join(" "));
+    Section {
+        level: 1,
+        heading: "Again".to_owned(),
+        blocks: vec![
+            Block::text("The command of this run, and the one that makes this report again:"),
+            Block::Code { language: "sh", text: format!("{command}dmbench report {}\n", run.id) },
+        ],
+    }
+}
+
+/// How one task was measured.
+pub(super) fn of_task(task: &TaskFacts, advice: &TaskAdvice, trials: &[&Trial]) -> Vec<Block> {
+    let mut facts = vec![
+        ("timed".to_owned(), window(task.model).to_owned()),
+        ("workload".to_owned(), task.workload.clone()),
+        ("pipeline".to_owned(), task.pipeline.clone()),
+    ];
+    if let Some(lab) = &task.lab {
+        facts.extend(lab_facts(lab));
+    }
+    facts.push(("order".to_owned(), order(task, trials)));
+    if let Some(phases) = phases(trials) {
+        facts.push(("phases".to_owned(), phases));
+    }
+    facts.extend(configuration(task, trials));
+    if !task.overrides.is_empty() {
+        facts.push(("set by hand".to_owned(), task.overrides.join(", ")));
+    }
+    let clocks: BTreeSet<String> = advice
+        .points
+        .iter()
+        .flat_map(|p| &p.clocks)
+        .map(|(metric, clock)| format!("{metric}: {clock}"))
+        .collect();
+    if !clocks.is_empty() {
+        facts.push(("clocks".to_owned(), Vec::from_iter(clocks).join("; ")));
+    }
+    facts.push((
+        "n".to_owned(),
+        "counts trials; p50 … max are over all of them together".to_owned(),
+    ));
+    vec![Block::Facts(facts)]
+}
+
+fn window(model: Model) -> &'static str {
+    match model {
+        Model::Bulk => {
+            "the dump unit from its begin to its end, then the load unit; making the rows is not timed"
+        }
+        Model::Backlog => {
+            "from release until the source's end position is applied; every trial replays the same \
+             committed binlog range onto a target restored from one dump; neither is timed"
+        }
+        Model::Stream => {
+            "the window after warm-up while ops arrive on schedule; lag is per marker row, from its \
+             commit on the source to the first poll that sees it at the target"
+        }
+        Model::Sustain => {
+            "the highest offered rate at which lag does not grow, confirmed by runs of its own"
+        }
+        Model::Drive => "ops due in the window after warm-up; nothing is replicated",
+    }
+}
+
+fn lab_facts(lab: &LabFacts) -> Vec<(String, String)> {
+    let mut facts = vec![("servers".to_owned(), lab.kind.clone())];
+    facts.push(("source".to_owned(), server(&lab.source)));
+    facts.push(("target".to_owned(), server(&lab.target)));
+    let emulated: Vec<String> =
+        lab.emulated.iter().map(|(what, how)| format!("{what}: {how}")).collect();
+    let emulated = if emulated.is_empty() { "nothing".to_owned() } else { emulated.join("; ") };
+    facts.push(("emulated".to_owned(), emulated));
+    facts
+}
+
+fn server(server: &ServerFacts) -> String {
+    let settings: Vec<String> =
+        server.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let version = if server.server.contains(&server.version) {
+        server.server.clone()
+    } else {
+        format!("{} ({})", server.server, server.version)
+    };
+    if settings.is_empty() { version } else { format!("{version}, {}", settings.join(", ")) }
+}
+
+fn order(task: &TaskFacts, trials: &[&Trial]) -> String {
+    let asked = task.points.len() * task.blocks as usize;
+    let many = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    format!(
+        "{} × {}, shuffled within each block by seed {}; {} of {asked} trials have a record",
+        many(task.points.len(), "point"),
+        many(task.blocks as usize, "block"),
+        task.seed,
+        trials.len(),
+    )
+}
+
+/// Median time of each phase, in the order of the first trial that has it.
+fn phases(trials: &[&Trial]) -> Option<String> {
+    let mut order: Vec<Phase> = Vec::new();
+    for span in trials.iter().flat_map(|t| &t.phases) {
+        if !order.contains(&span.phase) {
+            order.push(span.phase);
+        }
+    }
+    let each: Vec<String> = order
+        .iter()
+        .filter_map(|phase| {
+            let times: Vec<f64> = trials
+                .iter()
+                .filter_map(|t| t.phases.iter().find(|s| s.phase == *phase))
+                .map(|s| s.took_s)
+                .collect();
+            let word = format!("{phase:?}").to_lowercase();
+            Some(format!("{word} {}", quantity::seconds(estimate::median(&times)?)))
+        })
+        .collect();
+    (!each.is_empty()).then(|| format!("{} (medians)", each.join(", ")))
+}
+
+/// Settings that all trials shared, pipeline and the rest apart; what varied stands in the tables.
+fn configuration(task: &TaskFacts, trials: &[&Trial]) -> Vec<(String, String)> {
+    let Some(first) = trials.first() else { return Vec::new() };
+    let varied: Vec<&str> = task.knobs.iter().map(|k| k.name.as_ref()).collect();
+    let mut groups: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, value) in &first.configuration {
+        let shared = trials.iter().all(|t| t.configuration.get(name) == Some(value));
+        if !shared || varied.contains(&name.as_str()) {
+            continue;
+        }
+        let (group, rest) = name.split_once('.').unwrap_or(("", name));
+        groups.entry(group).or_default().push(format!("{rest}={value}"));
+    }
+    let mut facts: Vec<(String, String)> = groups
+        .into_iter()
+        .map(|(group, settings)| {
+            (format!("{group} settings").trim().to_owned(), settings.join(", "))
+        })
+        .collect();
+    for knob in &task.knobs {
+        let default = if knob.default.is_empty() { "none" } else { knob.default.as_ref() };
+        facts.push((
+            "varied".to_owned(),
+            format!("{} (default {default}): {}", knob.name, knob.meaning),
+        ));
+    }
+    facts
+}
