@@ -28,28 +28,28 @@ impl Objective {
             Model::Backlog => Objective {
                 rate: name::SYNC_ROWS_RATE,
                 dimension: "rows/s",
-                meaning: "rate at which the backlog was applied",
+                meaning: "rate of catching up",
                 latency: Some(name::SYNC_TRANSACTION),
                 latency_meaning: "time of the applier's transactions",
             },
             Model::Stream => Objective {
                 rate: name::SYNC_ROWS_RATE,
                 dimension: "rows/s",
-                meaning: "rate at which changes were applied",
+                meaning: "rate of applying",
                 latency: Some(name::LAG_MARKER),
                 latency_meaning: "lag by markers",
             },
             Model::Sustain => Objective {
                 rate: name::ACHIEVED,
                 dimension: "ops/s",
-                meaning: "rate that was sustained",
+                meaning: "sustained rate",
                 latency: Some(name::LAG_MARKER),
                 latency_meaning: "lag by markers",
             },
             Model::Drive => Objective {
                 rate: name::ACHIEVED,
                 dimension: "ops/s",
-                meaning: "committed ops",
+                meaning: "rate of committed ops",
                 latency: Some(name::RESPONSE),
                 latency_meaning: "response time",
             },
@@ -60,13 +60,13 @@ impl Objective {
         const OF_DUMP: [&str; 2] = ["pipeline.dump.threads", "pipeline.dump.rows"];
         let knobs = || task.knobs.iter().map(|k| k.name.as_ref());
         let (rate, meaning) = if task.knobs.is_empty() {
-            (name::IMPORT_ROWS_RATE, "dump and load together")
+            (name::IMPORT_ROWS_RATE, "rate of dump and load together")
         } else if knobs().all(|k| OF_DUMP.contains(&k)) {
-            (name::DUMP_ROWS_RATE, "dump")
+            (name::DUMP_ROWS_RATE, "rate of dump")
         } else if knobs().all(|k| k.starts_with("pipeline.load.")) {
-            (name::LOAD_ROWS_RATE, "load")
+            (name::LOAD_ROWS_RATE, "rate of load")
         } else {
-            (name::IMPORT_ROWS_RATE, "dump and load together")
+            (name::IMPORT_ROWS_RATE, "rate of dump and load together")
         };
         let of_dump = rate == name::DUMP_ROWS_RATE;
         Objective {

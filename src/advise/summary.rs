@@ -217,8 +217,8 @@ fn why_uncounted(trial: &Trial) -> String {
         Verdict::Differs { missing, surplus, changed, examples } => {
             let example = examples.first().map(|e| format!(", such as {e}")).unwrap_or_default();
             Some(format!(
-                "source and target differ: {missing} rows missing, {surplus} surplus, \
-                 {changed} changed{example}"
+                "source and target differ: rows missing {missing}, surplus {surplus}, \
+                 changed {changed}{example}"
             ))
         }
     };

@@ -284,7 +284,8 @@ pub(crate) fn worker_sweep() -> (Run, Vec<Trial>) {
     let task = task("worker-count", Model::Backlog, Some(&WORKER_COUNT), &[1, 2, 4, 8, 16]);
     let rates = [3_100.0, 6_050.0, 11_400.0, 16_200.0, 16_600.0];
     let trials = trials(&task, |at, block| {
-        let noise = 1.0 + 0.011 * f64::from((at as u32 * 5 + block * 7) % 5) - 0.02;
+        // Up to ± 2 % for each trial, in no order.
+        let noise = 1.0 + 0.01 * (f64::from((at as u32 * 3 + block * block * 2) % 5) - 2.0);
         backlog_metrics(rates[at] * noise, 29_000 + 2_000 * at as u64)
     });
     (run(vec![task]), trials)

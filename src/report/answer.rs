@@ -5,6 +5,9 @@ use super::quantity::{self, ABSENT};
 use crate::advise::{Deviation, Pick, TaskAdvice};
 use crate::record::{Model, TaskFacts, name};
 
+/// Ratio to the best from which on a point is worth weighing against the pick.
+const NEAR: f64 = 0.85;
+
 /// The question and the answer, as far as there is one.
 pub(super) fn of(task: &TaskFacts, advice: &TaskAdvice) -> Vec<Block> {
     let mut blocks = Vec::new();
@@ -29,7 +32,26 @@ pub(super) fn of(task: &TaskFacts, advice: &TaskAdvice) -> Vec<Block> {
             quantity::difference(none.high)
         )));
     }
+    blocks.push(Block::text(where_measured(task)));
     blocks
+}
+
+/// `sysbench oltp_insert, … · MySQL 9.7.1 → builtin → MySQL 9.7.1 · emulated: …`.
+fn where_measured(task: &TaskFacts) -> String {
+    let mut parts = vec![task.workload.clone()];
+    if let Some(lab) = &task.lab {
+        parts.push(match task.model {
+            Model::Drive => lab.source.server.clone(),
+            _ => format!("{} → {} → {}", lab.source.server, task.pipeline, lab.target.server),
+        });
+        let emulated: Vec<String> =
+            lab.emulated.iter().map(|(what, how)| format!("{what} {how}")).collect();
+        if !emulated.is_empty() {
+            parts.push(format!("emulated: {}", emulated.join(", ")));
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join(" · ")
 }
 
 /// `sync.worker-count = 8, indicative: 16,200 rows/s, …`.
@@ -191,8 +213,11 @@ fn deviations(advice: &TaskAdvice, pick: &Pick) -> Table {
     let mut notes = Vec::new();
     if with_time {
         notes.push(format!("p99: {}", advice.objective.latency_meaning));
-        if pick.deviations.iter().filter(|d| d.on_front).count() > 1 {
-            notes.push("trade: no other point has both a higher rate and a lower p99".to_owned());
+        if trades(pick).count() > 1 {
+            notes.push(
+                "trade: near the best, and no other point has both a higher rate and a lower p99"
+                    .to_owned(),
+            );
         }
     }
     Table {
@@ -212,9 +237,15 @@ fn remark(deviation: &Deviation, pick: &Pick, with_time: bool) -> String {
     if deviation.point == pick.best {
         words.push("best");
     }
-    let trades = with_time && pick.deviations.iter().filter(|d| d.on_front).count() > 1;
-    if deviation.on_front && trades {
+    let several = with_time && trades(pick).count() > 1;
+    if several && trades(pick).any(|d| d.point == deviation.point) {
         words.push("trade");
     }
     words.join(", ")
+}
+
+/// Points among which a reader may sensibly choose otherwise: on the front and not far from the best.
+fn trades(pick: &Pick) -> impl Iterator<Item = &Deviation> {
+    let near = |d: &&Deviation| d.to_best.is_some_and(|r| r.median >= NEAR);
+    pick.deviations.iter().filter(|d| d.on_front).filter(near)
 }

@@ -9,10 +9,13 @@ use super::document::Table;
 const GAP: usize = 2;
 /// Narrowest that a column of words is made before the table is cut.
 const NARROW_WORDS: usize = 18;
+/// Narrowest that a column of words is made at all.
+const NARROWEST_WORDS: usize = 8;
 
 /// A line and what it is, so that the caller can style it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Line {
+    Caption(String),
     Head(String),
     Rule(String),
     Row(String),
@@ -24,7 +27,7 @@ pub(super) enum Line {
 pub(super) fn lines(table: &Table, width: usize) -> Vec<Line> {
     let mut lines = Vec::new();
     if !table.caption.is_empty() {
-        lines.push(Line::Head(table.caption.clone()));
+        lines.push(Line::Caption(table.caption.clone()));
     }
     let widths = natural_widths(table);
     for (i, part) in parts(table, &widths, width).into_iter().enumerate() {
@@ -56,10 +59,7 @@ fn mark_width(table: &Table) -> usize {
 /// group stay together where that is possible.
 fn parts(table: &Table, widths: &[usize], width: usize) -> Vec<Vec<usize>> {
     let keys: Vec<usize> = (0..table.keys.min(widths.len())).collect();
-    let of = |columns: &[usize]| {
-        let cells: usize = columns.iter().map(|&i| shrunk(table, widths, i) + GAP).sum();
-        mark_width(table) + cells.saturating_sub(GAP)
-    };
+    let of = |columns: &[usize]| total(table, &wanted(table, columns, &shrunk(table, widths)));
     let mut parts: Vec<Vec<usize>> = Vec::new();
     let mut part = keys.clone();
     for group in groups(table) {
@@ -84,14 +84,27 @@ fn parts(table: &Table, widths: &[usize], width: usize) -> Vec<Vec<usize>> {
     parts
 }
 
-/// A column's width if words are wrapped as far as is bearable.
-fn shrunk(table: &Table, widths: &[usize], column: usize) -> usize {
-    let words = !table.columns[column].numeric && column >= table.keys;
-    if words {
-        widths[column].min(NARROW_WORDS.max(table.columns[column].head.width()))
-    } else {
-        widths[column]
+/// Widths if words are wrapped as far as is bearable.
+fn shrunk(table: &Table, widths: &[usize]) -> Vec<usize> {
+    let words = |i: usize| !table.columns[i].numeric && i >= table.keys;
+    let bearable = |i: usize| widths[i].min(NARROW_WORDS.max(table.columns[i].head.width()));
+    (0..widths.len()).map(|i| if words(i) { bearable(i) } else { widths[i] }).collect()
+}
+
+/// Widths of a part's columns, wide enough for the heads of groups.
+fn wanted(table: &Table, part: &[usize], widths: &[usize]) -> Vec<usize> {
+    let mut wanted: Vec<usize> = part.iter().map(|&i| widths[i].max(1)).collect();
+    for span in spans(table, part) {
+        let has: usize = wanted[span.clone()].iter().sum::<usize>() + GAP * (span.len() - 1);
+        let needs = table.columns[part[span.start]].group.width();
+        wanted[span.start] += needs.saturating_sub(has);
     }
+    wanted
+}
+
+/// Width of a line of columns of these widths.
+fn total(table: &Table, widths: &[usize]) -> usize {
+    widths.iter().map(|w| w + GAP).sum::<usize>().saturating_sub(GAP) + mark_width(table)
 }
 
 /// Columns after the keys, those of one group together; each of no group alone.
@@ -146,8 +159,7 @@ fn part_lines(
     let head_lines = 1 + usize::from(units);
     lines.extend(group_line(table, part, &widths, marked).map(Line::Head));
     lines.extend(rendered.by_ref().take(head_lines).map(|l| Line::Head(l.trim_end().to_owned())));
-    let total = widths.iter().sum::<usize>() + GAP * (widths.len() - 1) + mark_width(table);
-    lines.push(Line::Rule("─".repeat(total.min(width))));
+    lines.push(Line::Rule("─".repeat(total(table, &widths).min(width))));
     let mut picked = false;
     for line in rendered {
         let line = line.trim_end().to_owned();
@@ -175,20 +187,12 @@ fn size_columns(grid: &mut comfy_table::Table, widths: &[usize], marked: bool) {
     }
 }
 
-/// Widths of a part's columns: natural where they fit, else columns of words are narrowed; wide enough
-/// for the heads of groups.
+/// Widths of a part's columns: as wanted where they fit, else columns of words are narrowed.
 fn fitted(table: &Table, part: &[usize], widths: &[usize], width: usize) -> Vec<usize> {
-    let mut fitted: Vec<usize> = part.iter().map(|&i| widths[i].max(1)).collect();
-    for span in spans(table, part) {
-        let has: usize = fitted[span.clone()].iter().sum::<usize>() + GAP * (span.len() - 1);
-        let needs = table.columns[part[span.start]].group.width();
-        fitted[span.start] += needs.saturating_sub(has);
-    }
-    let total = |f: &[usize]| f.iter().sum::<usize>() + GAP * (f.len() - 1) + mark_width(table);
-    while total(&fitted) > width {
+    let mut fitted = wanted(table, part, widths);
+    while total(table, &fitted) > width {
         let widest = (0..part.len())
-            .filter(|&at| !table.columns[part[at]].numeric)
-            .filter(|&at| fitted[at] > NARROW_WORDS.min(8))
+            .filter(|&at| !table.columns[part[at]].numeric && fitted[at] > NARROWEST_WORDS)
             .max_by_key(|&at| fitted[at]);
         let Some(widest) = widest else { break };
         fitted[widest] -= 1;
@@ -270,7 +274,12 @@ mod tests {
 
     fn text(line: &Line) -> &str {
         match line {
-            Line::Head(t) | Line::Rule(t) | Line::Row(t) | Line::Picked(t) | Line::Note(t) => t,
+            Line::Head(t)
+            | Line::Rule(t)
+            | Line::Caption(t)
+            | Line::Row(t)
+            | Line::Picked(t)
+            | Line::Note(t) => t,
         }
     }
 

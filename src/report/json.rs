@@ -65,7 +65,7 @@ mod tests {
         let advice = &value["tasks"][0]["advice"];
         assert_eq!(advice["pick"]["point"]["pipeline.sync.worker-count"], "8");
         assert_eq!(advice["points"][0]["estimates"]["sync.rows-rate"]["n"], 3);
-        assert_eq!(advice["points"][0]["distributions"]["sync.transaction"]["n"], 924);
+        assert_eq!(advice["points"][0]["distributions"]["sync.transaction"]["n"], 936);
         assert!(advice["findings"].is_array());
     }
 }

@@ -120,8 +120,8 @@ fn colour_changes_nothing_but_the_colour() {
         rest = after.split_once('m').expect("each escape ends with m").1;
     }
     plain.push_str(rest);
-    let uncoloured = terminal::render(&document, 120, false).replace("*indicative*", "indicative");
-    let uncoloured = uncoloured.replace("*interrupted: ", "interrupted: ");
+    let uncoloured = terminal::render(&document, 120, false);
+    // Reservations stand between asterisks for want of colour.
     let words = |text: &str| {
         text.split_whitespace().map(|w| w.trim_matches('*').to_owned()).collect::<Vec<_>>()
     };
@@ -144,7 +144,7 @@ proptest! {
     fn no_gap_in_the_records_panics_or_widens_a_line(
         keep in prop::collection::vec(any::<bool>(), 1..97),
         outcomes in prop::collection::vec(0..5_u8, 1..9),
-        width in 40..220_u16,
+        width in 60..220_u16,
         level in 0..3_u8,
     ) {
         for (run, mut trials) in [example::worker_sweep(), bulk(), stream(), drive()] {

@@ -8,9 +8,9 @@ mod answer;
 mod document;
 mod grid;
 pub mod json;
-pub mod markdown;
 #[cfg(test)]
 mod looks;
+pub mod markdown;
 mod measured;
 pub mod quantity;
 mod sections;

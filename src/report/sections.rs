@@ -93,7 +93,7 @@ fn bulk(task: &TaskFacts, advice: &TaskAdvice) -> Table {
         .observations(name::LOAD_TRANSACTION);
     b.group("dump + load").estimate("rows", "rows/s", name::IMPORT_ROWS_RATE);
     ratio_to_best(b.group(""), advice);
-    b.standing();
+    b.standing(true);
     let mut table =
         b.build("Full import, dump and load timed apart", &advice.points, picked(advice));
     table.notes.insert(0, "MB: 1,000,000 bytes of SQL text, as dumped".to_owned());
@@ -119,7 +119,7 @@ fn backlog(task: &TaskFacts, advice: &TaskAdvice) -> Table {
         0.99,
     );
     cpu(&mut b, &["source", "target", "pipeline"]);
-    b.standing();
+    b.standing(true);
     let caption = "Catching up with one committed binlog range, from release to its end";
     let mut table = b.build(caption, &advice.points, picked(advice));
     table.notes.push(
@@ -160,7 +160,7 @@ fn lag(task: &TaskFacts, advice: &TaskAdvice) -> Table {
         .push("max", "MB", true, |p| behind(p, 1.0));
     b.group("").value("drain", "s", name::DRAIN_TIME);
     cpu(&mut b, &["source", "target", "pipeline"]);
-    b.standing();
+    b.standing(true);
     let mut table = b.build("Lag while the source is written", &advice.points, picked(advice));
     table.notes.extend(clocks(advice, &[name::LAG_MARKER, name::LAG_CHECKPOINT]));
     table.notes.push("behind: binlog from the source's position back to the checkpoint".to_owned());
@@ -273,7 +273,7 @@ fn drive(task: &TaskFacts, advice: &TaskAdvice) -> Table {
             .max(metric);
     }
     cpu(&mut b, &["source", "generator"]);
-    b.standing();
+    b.standing(false);
     let mut table = b.build("The workload alone", &advice.points, picked(advice));
     table.notes.push(
         "delay: started − due; service: finished − started; response: finished − due".to_owned(),

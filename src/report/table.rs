@@ -89,16 +89,18 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// How many trials count, and how they ended.
-    pub(super) fn standing(&mut self) -> &mut Self {
-        self.group("").push("n", "trials", true, |p| {
+    /// How many trials count, how they ended, and what comparing both ends gave where that applies.
+    pub(super) fn standing(&mut self, verified: bool) -> &mut Self {
+        self.group("trials").push("n", "", true, |p| {
             if p.counted == p.trials {
                 p.counted.to_string()
             } else {
                 format!("{} of {}", p.counted, p.trials)
             }
         });
-        self.push("verdict", "", false, |p| words(&p.verdicts));
+        if verified {
+            self.push("verdict", "", false, |p| words(&p.verdicts));
+        }
         self.push("outcome", "", false, |p| words(&p.outcomes))
     }
 

@@ -10,7 +10,7 @@ use super::grid;
 use crate::record::{Finding, Level};
 
 /// Narrowest width that is honoured.
-const NARROWEST: usize = 40;
+const NARROWEST: usize = 60;
 /// Widest line of running text.
 const WIDEST_TEXT: usize = 100;
 /// Longest bar of a chart.
@@ -93,6 +93,10 @@ impl Page {
                             grid::Line::Picked(text) => self.styled(BOLD, &text),
                             grid::Line::Rule(text) => self.styled(DIM, &text),
                             grid::Line::Row(text) => text,
+                            grid::Line::Caption(text) => {
+                                self.paragraph(&[Span::new(Style::Strong, text)], "");
+                                continue;
+                            }
                             grid::Line::Note(text) => {
                                 self.paragraph(&[Span::new(Style::Plain, text)], "  ");
                                 continue;
@@ -167,11 +171,8 @@ impl Page {
         let room = self.text_width().saturating_sub(indent).max(16);
         let mut line = head.to_owned();
         let mut used = 0;
-        for (word, style, glued) in words(spans) {
-            let shown = match style {
-                Style::Mark if !self.color => format!("*{word}*"),
-                _ => word.clone(),
-            };
+        for (word, style, glued) in words(spans, !self.color) {
+            let shown = word;
             let gap = usize::from(used > 0 && !glued);
             if used > 0 && used + gap + shown.width() > room && !glued {
                 self.line(&line);
@@ -193,13 +194,18 @@ impl Page {
     }
 }
 
-/// Words with their style, and whether a word touches the one before it.
-fn words(spans: &[Span]) -> Vec<(String, Style, bool)> {
+/// Words with their style, and whether a word touches the one before it. `marked` puts reservations
+/// between asterisks, for want of colour.
+fn words(spans: &[Span], marked: bool) -> Vec<(String, Style, bool)> {
     let mut words = Vec::new();
     let mut open = false;
     for span in spans {
         let starts_glued = open && !span.text.starts_with(char::is_whitespace);
-        for (i, word) in span.text.split_whitespace().enumerate() {
+        let text = match span.style {
+            Style::Mark if marked => format!("*{}*", span.text.trim()),
+            _ => span.text.clone(),
+        };
+        for (i, word) in text.split_whitespace().enumerate() {
             words.push((word.to_owned(), span.style, i == 0 && starts_glued));
         }
         if !span.text.is_empty() {
@@ -219,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_paragraph_wraps_at_the_width_and_marks_reservations() {
-        let mut page = page(40, false);
+        let mut page = page(41, false);
         let spans = [
             Span::new(Style::Strong, "Pick: sync.worker-count = 8"),
             Span::new(Style::Plain, " "),
@@ -229,7 +235,7 @@ mod tests {
         page.paragraph(&spans, "");
         assert_eq!(
             page.out,
-            "Pick: sync.worker-count = 8\n*indicative*, because of this and that.\n"
+            "Pick: sync.worker-count = 8 *indicative*,\nbecause of this and that.\n"
         );
     }
 

@@ -127,7 +127,7 @@ fn middle(sorted: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rand::{Rng as _, SeedableRng as _};
+    use rand::SeedableRng as _;
 
     use super::*;
 

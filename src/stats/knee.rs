@@ -172,8 +172,7 @@ mod tests {
 
     #[test]
     fn a_noisy_sweep_says_how_many_blocks_would_settle_it() {
-        let rates: [&[f64]; 3] =
-            [&[80.0, 120.0, 99.0], &[101.0, 99.0, 130.0], &[90.0, 100.0, 100.0]];
+        let rates: [&[f64]; 3] = [&[70.0, 60.0, 75.0], &[98.0, 109.0, 96.0], &[104.0, 97.0, 105.0]];
         let choice = choose(&candidates(3), &paired::fit(&table(&rates))).expect("pick");
         assert!(!choice.settled);
         assert!(choice.further_blocks.expect("a number") > 1);

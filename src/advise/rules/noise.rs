@@ -16,7 +16,7 @@ pub(super) fn too_few_blocks(scene: &Scene) -> Option<Finding> {
     }
     let hint = match scene.pick.as_ref().and_then(|p| p.further_blocks) {
         Some(further) => {
-            format!("--set repeat.blocks={} should settle it", counted + further)
+            format!("--set repeat.blocks={} should settle it", scene.task.blocks + further)
         }
         None => format!("--set repeat.blocks={LEAST_BLOCKS} or more"),
     };
@@ -24,7 +24,7 @@ pub(super) fn too_few_blocks(scene: &Scene) -> Option<Finding> {
         Level::Note,
         "too-few-blocks",
         "fewer than 3 trials of a point count: everything here is indicative",
-        format!("{counted} trials at the point with the fewest"),
+        format!("{counted} at the point with the fewest"),
         &hint,
     )
 }
