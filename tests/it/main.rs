@@ -6,5 +6,7 @@ mod documents;
 mod import;
 mod lab;
 mod layers;
+mod probe;
 mod support;
+mod verify;
 mod workload;

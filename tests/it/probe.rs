@@ -171,14 +171,17 @@ async fn numbering_goes_on_behind_markers_of_an_earlier_trial() {
     let insert = format!("INSERT INTO {} VALUES (41, 0)", ends.markers());
     run(&mut ends.source, &insert).await;
     ends.replicate(&[40, 41]).await;
-    let sampler = ends.start(ends.plan()).await;
+    let mut sampler = ends.start(ends.plan()).await;
     sampler.mark_window_begin();
-    let written = ends.wait_for_written(3).await;
+    ends.wait_for_written(3).await;
+    sampler.end_markers().await;
+    let written = ends.written().await;
     assert_eq!(written[..3], [41, 42, 43]);
     ends.replicate(&written[1..]).await;
+    wait_until("all markers are seen", || sampler.markers_outstanding() == 0).await;
     let observed = sampler.stop().await;
     let lag = metric(&observed, name::LAG_MARKER);
-    assert!(lag.n >= 2 && lag.n > observed.unseen_markers);
+    assert_eq!((lag.n, observed.unseen_markers), (written.len() as u64 - 1, 0));
 }
 
 #[tokio::test]
@@ -228,6 +231,7 @@ async fn a_checkpoint_row_is_mapped_to_time_and_bytes() {
         let plan = ProbePlan {
             checkpoint_table: Some(table.into()),
             samples: Some(path.clone()),
+            processes: ends.pair.lab().processes.clone(),
             ..ends.plan()
         };
         let committed = Arc::new(AtomicU64::new(7));
@@ -269,6 +273,14 @@ async fn a_checkpoint_row_is_mapped_to_time_and_bytes() {
         let (n, value) = (share.n as f64, share.as_number().expect("a number"));
         assert!((value - n / (n + 93.0)).abs() < 1e-9, "{share:?}");
         assert!(metric(&observed, name::TARGET_QPS).n >= 20, "the test's own DELETEs");
+
+        for process in ["source", "target", "generator"] {
+            let of = |name: &str| metric(&observed, &format!("{name}.{process}")).as_number();
+            assert!(of(name::MEMORY) > Some(1.0), "{process}");
+            assert!(of(name::CPU) >= Some(0.0) && of(name::DISK_WRITE) >= Some(0.0), "{process}");
+        }
+        assert!(metric(&observed, "cpu.machine").dimension.starts_with("cores of "));
+        assert!(metric(&observed, name::NETWORK).as_number() > Some(0.0));
 
         let samples = samples(&path);
         let last = samples.last().expect("samples");
