@@ -24,6 +24,9 @@ pub struct Observed {
     /// Markers of the window that the target had not shown when the probes were stopped; they count
     /// in the lag with their age then.
     pub unseen_markers: u64,
+    /// Markers that the source acknowledged since the probes were started, the window's among them:
+    /// row changes that the workload did not make.
+    pub markers: u64,
     /// The last standing of the checkpoint; `None` where there was no checkpoint row.
     pub standing: Option<Standing>,
 }
@@ -39,6 +42,9 @@ pub(super) fn observe(state: &State, now: Instant) -> Observed {
         observed.add_checkpoints(state, window);
         observed.add_statements(state);
         observed.add_hosts(state, window);
+    }
+    if let Some(markers) = &state.markers {
+        observed.markers = lock(&markers.ledger).acknowledged_count();
     }
     observed.standing = lock(&state.checkpoints).latest.as_ref().map(|reading| reading.standing);
     observed.add_failures("source position", &state.position_failures);

@@ -155,6 +155,8 @@ pub mod name {
     pub const LAG_BYTES: &str = "lag.bytes";
     /// Slope of lag over the window, in seconds per second.
     pub const LAG_SLOPE: &str = "lag.slope";
+    /// Upper 95 % bound of that slope.
+    pub const LAG_SLOPE_UPPER: &str = "lag.slope-upper";
     /// Marker transactions as a share of committed ones.
     pub const MARKER_SHARE: &str = "marker.share";
     /// Seconds from the end of writing until applied reached the source's end position.

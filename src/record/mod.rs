@@ -17,7 +17,7 @@ pub use metric::{Better, Metric, Value, name};
 pub use outcome::{Finding, Level, Outcome, Verdict};
 pub use run::{LabFacts, Limits, Machine, Run, ServerFacts, TaskFacts};
 pub use store::Store;
-pub use trial::{Model, Phase, PhaseSpan, Point, Trial};
+pub use trial::{Model, Phase, PhaseSpan, Point, Trial, trial_label};
 
 /// Version of the JSON files that this build writes.
 pub const SCHEMA: u32 = 1;

@@ -45,6 +45,22 @@ pub enum Phase {
     Teardown,
 }
 
+impl Phase {
+    /// The word of the vocabulary.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Provision => "provision",
+            Phase::Seed => "seed",
+            Phase::Settle => "settle",
+            Phase::Warm => "warm",
+            Phase::Measure => "measure",
+            Phase::Drain => "drain",
+            Phase::Verify => "verify",
+            Phase::Teardown => "teardown",
+        }
+    }
+}
+
 /// When a phase began and how long it took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -129,13 +145,18 @@ impl Trial {
 
     /// `<task>-0003-b2-worker-count8`: order, block and the last word of each knob with its value.
     pub fn label(&self) -> String {
-        let mut label = format!("{}-{:04}-b{}", self.task, self.order, self.block);
-        for (knob, value) in &self.point {
-            let short = knob.rsplit('.').next().unwrap_or(knob);
-            let value: String =
-                value.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-            label.push_str(&format!("-{short}{value}"));
-        }
-        label
+        trial_label(&self.task, self.order, self.block, &self.point)
     }
+}
+
+/// See [`Trial::label`].
+pub fn trial_label(task: &str, order: u32, block: u32, point: &Point) -> String {
+    let mut label = format!("{task}-{order:04}-b{block}");
+    for (knob, value) in point {
+        let short = knob.rsplit('.').next().unwrap_or(knob);
+        let value: String =
+            value.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        label.push_str(&format!("-{short}{value}"));
+    }
+    label
 }

@@ -1,1 +1,377 @@
-//! Many trials: plan and resume.
+//! Many trials: all blocks of one task or several, into one run's folder.
+//!
+//! A sweep starts the sandbox, keeps the order of the plan, writes one record per finished trial, and
+//! can go on where it was stopped. It decides nothing about what the results mean.
+
+mod exit;
+mod plan;
+
+use std::hash::Hasher as _;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+pub use exit::exit;
+pub use plan::seats;
+
+use crate::error::ErrorClass;
+use crate::event::{Event, Events};
+use crate::lab::sandbox::{Needs, Sandbox};
+use crate::lab::{self, facts};
+use crate::mysql::{Session, session};
+use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
+use crate::task::{self, Task};
+use crate::telemetry::Gauges;
+use crate::trial::{self, Bench, Seat};
+
+/// The schema that workloads write on both ends.
+pub const SCHEMA_NAME: &str = "dmbench";
+
+/// A failure of a sweep as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run's folder could not be written or read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The sandbox could not be started or stopped.
+    #[error(transparent)]
+    Lab(#[from] lab::Error),
+    /// A server could not be asked what it is.
+    #[error(transparent)]
+    Session(#[from] session::Error),
+    /// A point does not make a valid task.
+    #[error(transparent)]
+    Task(#[from] task::Error),
+    /// A run cannot be resumed as it is.
+    #[error("resume {folder}: {why}")]
+    Resume {
+        /// The run's folder.
+        folder: PathBuf,
+        /// What changed.
+        why: String,
+    },
+    /// The dmbench program could not be read.
+    #[error("read the program {path}: {source}")]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// What may be done about it.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Error::Store(error) => error.class(),
+            Error::Lab(error) => error.class(),
+            Error::Session(error) => error.class(),
+            Error::Task(error) => error.class(),
+            Error::Resume { .. } => ErrorClass::User,
+            Error::Program { .. } => ErrorClass::Bug,
+        }
+    }
+}
+
+/// How a sweep is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The run's folder; its last part is the run's name.
+    pub folder: PathBuf,
+    /// The dmbench program itself, for guards and pipelines.
+    pub executable: PathBuf,
+    /// The command line, without secrets.
+    pub command: Vec<String>,
+    /// Where `/metrics` gets its numbers.
+    pub gauges: Gauges,
+}
+
+/// A run while its tasks are executed.
+#[derive(Debug)]
+pub struct Sweep {
+    store: Store,
+    run: Run,
+    trials: Vec<Trial>,
+    options: Options,
+    sandbox: Option<(Sandbox, Bench, lab::sandbox::Settings)>,
+    events: Events,
+    resumed: bool,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Ran {
+    /// Its record.
+    pub run: Run,
+    /// Its trials.
+    pub trials: Vec<Trial>,
+    /// Its folder.
+    pub store: Store,
+}
+
+impl Sweep {
+    /// A new run in a new folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn begin(options: Options, events: &Events) -> Result<Sweep, Error> {
+        let store = Store::create(&options.folder)?;
+        let run = Run {
+            schema: SCHEMA,
+            id: name_of(&options.folder),
+            began: Timestamp::now(),
+            ended: None,
+            interrupted: false,
+            dmbench: env!("CARGO_PKG_VERSION").to_owned(),
+            binary_hash: program_hash(&options.executable)?,
+            command: options.command.clone(),
+            machine: facts::machine(&options.folder),
+            tasks: Vec::new(),
+        };
+        store.save_run(&run)?;
+        Ok(Sweep {
+            store,
+            run,
+            trials: Vec::new(),
+            options,
+            sandbox: None,
+            events: events.clone(),
+            resumed: false,
+        })
+    }
+
+    /// Goes on with a run that was stopped: trials that ended are kept, the others are run again.
+    ///
+    /// # Errors
+    /// When the folder holds no run, or dmbench is not the one that began it.
+    pub fn resume(options: Options, events: &Events) -> Result<Sweep, Error> {
+        let store = Store::open(&options.folder);
+        let mut run = store.run()?;
+        if run.binary_hash != program_hash(&options.executable)? {
+            return Err(Error::Resume {
+                folder: options.folder,
+                why: format!("it was begun by another build of dmbench {}", run.dmbench),
+            });
+        }
+        run.ended = None;
+        run.interrupted = false;
+        let mut trials = store.trials()?;
+        trials.retain(|trial| !matches!(trial.outcome, Outcome::Aborted { .. }));
+        let events = events.clone();
+        Ok(Sweep { store, run, trials, options, sandbox: None, events, resumed: true })
+    }
+
+    /// What is known so far, for advice between tasks.
+    pub fn so_far(&self) -> (&Run, &[Trial]) {
+        (&self.run, &self.trials)
+    }
+
+    /// Runs all trials of a task. Ends early, in good order, when cancelled.
+    ///
+    /// # Errors
+    /// When the sandbox cannot be had, or records cannot be written. A trial that fails is no error
+    /// here: it has a record that says so.
+    pub async fn run_task(
+        &mut self,
+        task: &Task,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        self.enlist(task)?;
+        let points = task.points();
+        let seats = seats(&task.name, &task.hash, &points, task.repeat.blocks, task.repeat.seed);
+        let of = seats.len() as u32;
+        for seat in &seats {
+            if cancel.is_cancelled() {
+                break;
+            }
+            if self.trials.iter().any(|t| t.task == seat.task && t.order == seat.order) {
+                continue;
+            }
+            let at_point = task.at(&seat.point)?;
+            self.provide(&at_point, cancel).await?;
+            self.run_trial(&at_point, seat, of, cancel).await?;
+        }
+        self.store.save_run(&self.run)?;
+        Ok(())
+    }
+
+    /// Stops the servers and completes the run's record.
+    ///
+    /// # Errors
+    /// When servers do not stop or the record cannot be written.
+    pub async fn finish(mut self, cancel: &CancellationToken) -> Result<Ran, Error> {
+        let stopped = self.release().await;
+        self.run.ended = Some(Timestamp::now());
+        self.run.interrupted = cancel.is_cancelled();
+        self.store.save_run(&self.run)?;
+        stopped?;
+        self.trials.sort_by(|a, b| (&a.task, a.order).cmp(&(&b.task, b.order)));
+        Ok(Ran { run: self.run, trials: self.trials, store: self.store })
+    }
+
+    async fn run_trial(
+        &mut self,
+        task: &Task,
+        seat: &Seat,
+        of: u32,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let Some((_, bench, _)) = &mut self.sandbox else { return Ok(()) };
+        let label = label(seat);
+        self.options.gauges.begin_trial(seat.order, of);
+        self.events.send(Event::TrialBegan { label: label.clone(), number: seat.order, of });
+        let samples = self.store.samples_path(&label);
+        let trial = trial::run(bench, task, seat, samples, cancel).await;
+        self.store.save_trial(&trial)?;
+        self.events.send(Event::TrialEnded {
+            label,
+            outcome: trial.outcome.clone(),
+            verdict: trial.verdict.clone(),
+            figure: figure(&trial),
+        });
+        self.trials.push(trial);
+        Ok(())
+    }
+
+    /// Notes the task in the run's record, or checks that it is the one noted.
+    fn enlist(&mut self, task: &Task) -> Result<(), Error> {
+        if let Some(known) = self.run.tasks.iter().find(|known| known.name == task.name) {
+            if known.hash != task.hash {
+                return Err(Error::Resume {
+                    folder: self.store.folder().to_owned(),
+                    why: format!("task {} has changed since", task.name),
+                });
+            }
+            return Ok(());
+        }
+        self.run.tasks.push(task.facts());
+        self.store.save_run(&self.run)?;
+        Ok(())
+    }
+
+    /// Provides servers for a task at a point: those that run, when only the network differs.
+    async fn provide(&mut self, task: &Task, cancel: &CancellationToken) -> Result<(), Error> {
+        let fits = self.sandbox.as_ref().is_some_and(|(_, _, s)| same_servers(s, &task.sandbox));
+        if !fits {
+            self.release().await?;
+            let sandbox = Sandbox::start(
+                &task.sandbox,
+                Needs { target_binlog: false },
+                &self.store.folder().join("sandbox"),
+                &self.options.executable,
+                &self.events,
+                cancel,
+            )
+            .await?;
+            let bench = Bench::new(
+                sandbox.lab().clone(),
+                &self.store.folder().join("scratch"),
+                &self.options.executable,
+                &self.run.id,
+                SCHEMA_NAME,
+                &self.events,
+                &self.options.gauges,
+            );
+            self.sandbox = Some((sandbox, bench, task.sandbox.clone()));
+        }
+        if let Some((sandbox, bench, settings)) = &mut self.sandbox {
+            if *settings != task.sandbox {
+                sandbox.set_network(&task.sandbox).await?;
+                *settings = task.sandbox.clone();
+                bench.lab = sandbox.lab().clone();
+            }
+            let facts = lab_facts(&bench.lab).await?;
+            let known = self.run.tasks.iter_mut().find(|known| known.name == task.name);
+            if let Some(known) = known {
+                match &known.lab {
+                    None => known.lab = Some(facts),
+                    Some(before) if self.resumed => same_versions(before, &facts)
+                        .map_err(|why| Error::Resume { folder: self.options.folder.clone(), why })?,
+                    Some(_) => {}
+                }
+            }
+            self.store.save_run(&self.run)?;
+        }
+        Ok(())
+    }
+
+    async fn release(&mut self) -> Result<(), Error> {
+        if let Some((sandbox, bench, _)) = self.sandbox.take() {
+            sandbox.stop().await?;
+            let _ = std::fs::remove_dir_all(&bench.scratch);
+        }
+        Ok(())
+    }
+}
+
+/// Whether two settings differ in nothing but the network, which can be changed while servers run.
+fn same_servers(a: &lab::sandbox::Settings, b: &lab::sandbox::Settings) -> bool {
+    let proxied = |s: &lab::sandbox::Settings| {
+        (!s.target_round_trip.is_zero() || s.target_bandwidth.is_some(), !s.source_round_trip.is_zero())
+    };
+    let b_network = lab::sandbox::Settings {
+        target_round_trip: b.target_round_trip,
+        source_round_trip: b.source_round_trip,
+        target_bandwidth: b.target_bandwidth,
+        ..a.clone()
+    };
+    b_network == *b && proxied(a) == proxied(b)
+}
+
+async fn lab_facts(lab: &lab::Lab) -> Result<LabFacts, Error> {
+    let mut source = Session::connect(&lab.source).await?;
+    let mut target = Session::connect(&lab.target).await?;
+    let facts = LabFacts {
+        kind: lab.kind.clone(),
+        source: facts::server_facts(&mut source).await?,
+        target: facts::server_facts(&mut target).await?,
+        emulated: lab.emulated.clone(),
+    };
+    source.close().await;
+    target.close().await;
+    Ok(facts)
+}
+
+fn same_versions(before: &LabFacts, now: &LabFacts) -> Result<(), String> {
+    for (end, before, now) in
+        [("source", &before.source, &now.source), ("target", &before.target, &now.target)]
+    {
+        if before.version != now.version {
+            return Err(format!("the {end} was {} and is {} now", before.server, now.server));
+        }
+    }
+    Ok(())
+}
+
+fn label(seat: &Seat) -> String {
+    crate::record::trial_label(&seat.task, seat.order, seat.block, &seat.point)
+}
+
+/// The one figure to show when a trial ends.
+fn figure(trial: &Trial) -> String {
+    match &trial.outcome {
+        Outcome::Finished { rate, dimension } | Outcome::Saturated { rate, dimension } => {
+            format!("{rate:.0} {dimension}")
+        }
+        Outcome::Sustained { rate } => format!("{rate:.0} ops/s"),
+        Outcome::Bounded { reason }
+        | Outcome::GeneratorBound { reason }
+        | Outcome::Aborted { reason }
+        | Outcome::Invalid { reason } => reason.clone(),
+    }
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A hash of the program, to be compared by the same program only.
+fn program_hash(path: &Path) -> Result<String, Error> {
+    let bytes = std::fs::read(path)
+        .map_err(|source| Error::Program { path: path.to_owned(), source })?;
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(&bytes);
+    Ok(format!("{:016x}", hasher.finish()))
+}

@@ -4,6 +4,7 @@
 //! range and settings that its model would ignore are refused with line and caret. Nothing here
 //! talks to a server or knows where a trial runs.
 
+mod configuration;
 mod document;
 mod error;
 pub mod estimate;

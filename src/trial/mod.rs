@@ -1,3 +1,145 @@
-//! One run of one point.
+//! One run of one point, from fresh state to a record.
+//!
+//! A trial goes through phases, ends with an [`Outcome`] and a verdict, and always leaves a record:
+//! an error or Ctrl-C ends the trial, not the sweep. Which points run in which order is the sweep's
+//! business.
 
+mod backlog;
+mod bench;
+mod bulk;
+mod draft;
+mod drive;
+mod error;
+mod judge;
+mod phases;
+mod replica;
+mod settle;
+mod stream;
 pub mod verify;
+mod watch;
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+pub use bench::Bench;
+pub use draft::Seat;
+pub use error::Error;
+
+use crate::pipeline::Progress;
+use crate::record::{Better, Metric, Model, Outcome, Trial, Verdict, name};
+use crate::task::Task;
+use crate::workload::Driven;
+use draft::Draft;
+use replica::UnitEnd;
+
+/// Runs one trial of a task whose values are already those of the seat's point. `samples` is where
+/// its time series goes.
+pub async fn run(
+    bench: &mut Bench,
+    task: &Task,
+    seat: &Seat,
+    samples: PathBuf,
+    cancel: &CancellationToken,
+) -> Trial {
+    let events = bench.events.clone();
+    let mut draft = Draft::begin(&events, &bench.gauges);
+    draft.configuration = task.configuration();
+    let result = match task.model {
+        Model::Bulk => bulk::run(bench, task, &mut draft, cancel).await,
+        Model::Backlog => backlog::run(bench, task, &mut draft, cancel).await,
+        Model::Stream => stream::run(bench, task, &mut draft, samples, cancel).await,
+        Model::Drive => drive::run(bench, task, &mut draft, cancel).await,
+        Model::Sustain => Err(Error::Unfit {
+            model: "sustain",
+            why: "the search for a sustained rate is not part of this version".to_owned(),
+        }),
+    };
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(_) if cancel.is_cancelled() => {
+            Outcome::Aborted { reason: format!("interrupted in phase {}", draft.phase().word()) }
+        }
+        Err(error) => {
+            bench.spoil();
+            Outcome::Aborted {
+                reason: format!("failed to {error}, in phase {}", draft.phase().word()),
+            }
+        }
+    };
+    draft.into_trial(seat, task.model, task.repeat.seed, outcome)
+}
+
+/// Compares both ends and keeps the verdict.
+async fn verify_ends(
+    bench: &Bench,
+    draft: &mut Draft,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let (source, target) = bench.ends();
+    let schemas = [bench.schema.clone()];
+    draft.verdict = Verdict::Unchecked { reason: "the comparison did not end".to_owned() };
+    draft.verdict =
+        verify::compare(source, target, &schemas, &[], &bench.events, cancel).await?;
+    Ok(())
+}
+
+/// Figures of the sync unit as a whole.
+fn sync_metrics(draft: &mut Draft, end: &UnitEnd, last: &Progress) {
+    const WHOLE: &str = "the whole unit, from its start to its end";
+    draft.metrics.extend([
+        Metric::histogram(name::SYNC_TRANSACTION, "us", Better::Lower, end.transaction.clone())
+            .with_clock(WHOLE),
+        Metric::histogram(name::TARGET_STATEMENT, "us", Better::Lower, end.statement.clone())
+            .with_clock(WHOLE),
+    ]);
+    let transactions = end.transaction.n();
+    if transactions > 0 {
+        let rows = end.rows as f64 / transactions as f64;
+        draft.metrics.push(
+            Metric::number(name::SYNC_ROWS_PER_TRANSACTION, "rows", Better::Higher, rows)
+                .with_n(transactions)
+                .with_clock(WHOLE),
+        );
+    }
+    if end.rows > 0 {
+        let conflicts = last.conflicts as f64 * 1_000.0 / end.rows as f64;
+        draft.metrics.push(
+            Metric::number(name::SYNC_CONFLICTS, "per 1,000 rows", Better::Lower, conflicts)
+                .with_n(last.conflicts)
+                .with_clock(WHOLE),
+        );
+    }
+}
+
+/// Figures of the workload within the window.
+fn drive_metrics(draft: &mut Draft, driven: &Driven) {
+    let seconds = driven.window.as_secs_f64();
+    if seconds > 0.0 {
+        let rate = |name: &str, better: Better, ops: u64| {
+            Metric::number(name, "ops/s", better, ops as f64 / seconds)
+                .with_n(ops)
+                .with_window(driven.window)
+        };
+        draft.metrics.extend([
+            rate(name::OFFERED, Better::Neither, driven.window_offered),
+            rate(name::ACHIEVED, Better::Higher, driven.window_committed),
+        ]);
+    }
+    let failed: u64 = driven.failed_ops();
+    draft.metrics.push(
+        Metric::number(name::FAILED_OPS, "ops", Better::Lower, failed as f64)
+            .with_n(driven.offered_ops),
+    );
+    for (name, histogram) in [
+        (name::DELAY, &driven.delay),
+        (name::SERVICE, &driven.service),
+        (name::RESPONSE, &driven.response),
+    ] {
+        draft.metrics.push(
+            Metric::histogram(name, "us", Better::Lower, histogram.clone())
+                .with_window(driven.window)
+                .with_clock("the generator's monotonic clock, ops due in the window"),
+        );
+    }
+}

@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
 use super::effect::Effect;
 
 /// Cells of the coarse latency distribution: eight to an octave of microseconds.
@@ -16,6 +18,7 @@ const PER_OCTAVE: u32 = 8;
 /// See the module.
 #[derive(Debug)]
 pub struct Counters {
+    started: CancellationToken,
     offered: AtomicU64,
     committed: AtomicU64,
     row_changes: AtomicU64,
@@ -30,6 +33,7 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         Counters {
+            started: CancellationToken::new(),
             offered: AtomicU64::new(0),
             committed: AtomicU64::new(0),
             row_changes: AtomicU64::new(0),
@@ -44,6 +48,15 @@ impl Default for Counters {
 }
 
 impl Counters {
+    /// Waits until the drive's clock starts: all clients are connected and the first op may be due.
+    pub async fn started(&self) {
+        self.started.cancelled().await;
+    }
+
+    pub(super) fn start(&self) {
+        self.started.cancel();
+    }
+
     /// Ops due so far.
     pub fn offered(&self) -> u64 {
         self.offered.load(Relaxed)

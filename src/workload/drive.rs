@@ -92,6 +92,7 @@ pub(super) async fn drive_workload<W: Workload>(
     let (workload, sessions) = connect_all(workload, clients).await?;
     let shards = (0..clients.min(shard::MOST)).map(|_| Mutex::new(Shard::default())).collect();
     let start = Instant::now();
+    counters.start();
     let offer = Arc::new(match pace {
         Pace::Closed => Offer::Closed(Closed::new(plan.stop.ops)),
         _ => Offer::Paced(Queue::new(MOST_BACKLOG)),

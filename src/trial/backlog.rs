@@ -1,0 +1,106 @@
+//! Model `backlog`: every trial replays the same committed range of the source's binlog onto a
+//! target restored from one dump.
+
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::pipeline::Start;
+use crate::record::{Better, Metric, Outcome, Phase, Verdict, name};
+use crate::task::Task;
+use crate::trial::bench::{Bench, Range};
+use crate::trial::draft::Draft;
+use crate::trial::replica::Replica;
+use crate::trial::watch::{Watched, watch};
+use crate::trial::{Error, settle, sync_metrics, verify_ends};
+
+pub(super) async fn run(
+    bench: &mut Bench,
+    task: &Task,
+    draft: &mut Draft,
+    cancel: &CancellationToken,
+) -> Result<Outcome, Error> {
+    draft.phases.enter(Phase::Provision, None);
+    bench.clear_target().await?;
+    draft.phases.enter(Phase::Seed, None);
+    let range = bench.range(task, cancel).await?;
+    draft.source_end = Some(range.to.clone());
+    bench.restore(&range.dump, cancel).await?;
+    let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
+    let start = Start::Incremental { from: range.from.clone() };
+    let mut replica = Replica::start(pipeline, start, true, cancel).await?;
+    replica.ready(cancel).await?;
+    draft.phases.enter(Phase::Settle, None);
+    settle::rest(&bench.lab, cancel).await?;
+
+    draft.phases.enter(Phase::Measure, Some(task.phases.measure));
+    let sampler = watch(bench, &Watched::without_marker(&replica), cancel).await?;
+    sampler.mark_window_begin();
+    let released = Instant::now();
+    replica.release().await?;
+    let reached = replica.applied(&range.to, task.phases.measure, cancel).await;
+    let ended = Instant::now();
+    sampler.mark_window_end();
+    let observed = sampler.stop().await;
+    draft.metrics.extend(observed.metrics);
+    draft.findings.extend(observed.findings);
+    let last = replica.progress().borrow().clone();
+    let Some(at) = reached? else {
+        let window = ended.duration_since(released);
+        let rate = last.rows as f64 / window.as_secs_f64();
+        draft.metrics.push(rate_metric(rate, last.rows, window));
+        draft.verdict =
+            Verdict::Unchecked { reason: "the range was not replayed to its end".to_owned() };
+        replica.halt().await?;
+        return Ok(Outcome::Saturated { rate, dimension: "rows/s".to_owned() });
+    };
+
+    draft.phases.enter(Phase::Drain, None);
+    let window = at.duration_since(released);
+    let end = replica.drain(task.phases.drain_limit, cancel).await?;
+    let end = end.ok_or(Error::TooLate {
+        what: "the pipeline's end",
+        seconds: task.phases.drain_limit.as_secs_f64(),
+    })?;
+    let rate = end.rows as f64 / window.as_secs_f64();
+    draft.metrics.push(rate_metric(rate, end.rows, window));
+    if let Some(bytes) = range.to.bytes_since(&range.from) {
+        draft.metrics.push(
+            Metric::number(
+                name::SYNC_BYTES_RATE,
+                "MB/s of binlog",
+                Better::Higher,
+                bytes as f64 / 1e6 / window.as_secs_f64(),
+            )
+            .with_window(window),
+        );
+    }
+    sync_metrics(draft, &end, &last);
+    counts(draft, &range, end.rows);
+
+    draft.phases.enter(Phase::Verify, None);
+    verify_ends(bench, draft, cancel).await?;
+    let committed = range.effect.row_changes();
+    if end.rows != committed {
+        return Ok(Outcome::Invalid {
+            reason: format!("{committed} row changes were committed and {} applied", end.rows),
+        });
+    }
+    Ok(Outcome::Finished { rate, dimension: "rows/s".to_owned() })
+}
+
+fn rate_metric(rate: f64, rows: u64, window: std::time::Duration) -> Metric {
+    Metric::number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rate)
+        .with_n(rows)
+        .with_window(window)
+        .with_clock("from release until the last row of the range was applied")
+}
+
+fn counts(draft: &mut Draft, range: &Range, applied: u64) {
+    let committed = range.effect.row_changes();
+    draft.metrics.extend([
+        Metric::number(name::COMMITTED_ROWS, "rows", Better::Neither, committed as f64)
+            .with_n(range.ops),
+        Metric::number(name::APPLIED_ROWS, "rows", Better::Neither, applied as f64),
+    ]);
+}

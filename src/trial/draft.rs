@@ -1,0 +1,99 @@
+//! A trial's record while it is being made.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::event::Events;
+use crate::mysql::Position;
+use crate::record::{
+    Finding, Level, Metric, Model, Outcome, Phase, Point, SCHEMA, Trial, Verdict,
+};
+use crate::telemetry::Gauges;
+use crate::trial::phases::Phases;
+
+/// Where a trial stands in its sweep.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    /// Name of the task.
+    pub task: String,
+    /// Hash of the task.
+    pub task_hash: String,
+    /// Which point.
+    pub point: Point,
+    /// Which block, from 1.
+    pub block: u32,
+    /// Place in the task's order of execution, from 1.
+    pub order: u32,
+    /// Place within the block, from 1.
+    pub order_in_block: u32,
+}
+
+/// What is known of a trial so far. Whatever happens, it becomes a record.
+#[derive(Debug)]
+pub struct Draft {
+    pub(super) phases: Phases,
+    pub(super) metrics: Vec<Metric>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) configuration: BTreeMap<String, String>,
+    pub(super) source_end: Option<Position>,
+    pub(super) verdict: Verdict,
+    began: Timestamp,
+}
+
+impl Draft {
+    pub(super) fn begin(events: &Events, gauges: &Gauges) -> Draft {
+        Draft {
+            phases: Phases::begin(events, gauges),
+            metrics: Vec::new(),
+            findings: Vec::new(),
+            configuration: BTreeMap::new(),
+            source_end: None,
+            verdict: Verdict::Unchecked { reason: "the trial did not come that far".to_owned() },
+            began: Timestamp::now(),
+        }
+    }
+
+    /// Adds a finding.
+    pub(super) fn find(&mut self, level: Level, code: &str, text: String, evidence: String, hint: &str) {
+        self.findings.push(Finding {
+            level,
+            code: code.to_owned(),
+            text,
+            evidence,
+            hint: hint.to_owned(),
+        });
+    }
+
+    /// A number by name.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.metrics.iter().find(|metric| metric.name == name)?.as_number()
+    }
+
+    /// The phase that runs now, for a reason.
+    pub(super) fn phase(&self) -> Phase {
+        self.phases.current().unwrap_or(Phase::Provision)
+    }
+
+    pub(super) fn into_trial(self, seat: &Seat, model: Model, seed: u64, outcome: Outcome) -> Trial {
+        Trial {
+            schema: SCHEMA,
+            task: seat.task.clone(),
+            task_hash: seat.task_hash.clone(),
+            model,
+            point: seat.point.clone(),
+            block: seat.block,
+            order: seat.order,
+            order_in_block: seat.order_in_block,
+            seed,
+            began: self.began,
+            phases: self.phases.finish(),
+            configuration: self.configuration,
+            source_end: self.source_end.map(|position| position.to_string()),
+            outcome,
+            verdict: self.verdict,
+            findings: self.findings,
+            metrics: self.metrics,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether a rate was sustained: the rule for trials of model `stream`.
+
+use std::time::Duration;
+
+use crate::record::{Limits, Outcome};
+
+/// Lag may grow by at most this many seconds a second, upper bound included.
+const SLOPE_LIMIT: f64 = 0.02;
+/// Share of the offered ops that must be committed within the window.
+const ACHIEVED_SHARE: f64 = 0.98;
+/// Limit of p99 marker lag where the task states none.
+const LAG_LIMIT_S: f64 = 5.0;
+
+/// What was measured.
+#[derive(Debug, Clone)]
+pub(super) struct Evidence {
+    pub offered_ops: u64,
+    pub committed_ops: u64,
+    pub failed_ops: u64,
+    pub window: Duration,
+    /// Upper 95 % bound of the slope of lag (s/s), where there were enough samples.
+    pub slope_upper: Option<f64>,
+    pub lag_p99_s: Option<f64>,
+    /// `None` when the drain did not end within its limit.
+    pub drain: Option<Duration>,
+    pub flush_interval: Duration,
+}
+
+/// The outcome, most damning first: a generator that could not offer the rate says nothing about the
+/// pipeline; lag that grows is saturation; lag that is only high is bounded.
+pub(super) fn judge(evidence: &Evidence, limits: &Limits) -> Outcome {
+    let seconds = evidence.window.as_secs_f64();
+    let offered = evidence.offered_ops as f64 / seconds;
+    let achieved = evidence.committed_ops as f64 / seconds;
+    let saturated =
+        || Outcome::Saturated { rate: achieved, dimension: "ops/s offered".to_owned() };
+    if evidence.failed_ops > 0 {
+        return Outcome::Invalid { reason: format!("{} ops failed", evidence.failed_ops) };
+    }
+    if (evidence.committed_ops as f64) < ACHIEVED_SHARE * evidence.offered_ops as f64 {
+        return Outcome::GeneratorBound {
+            reason: format!("{offered:.0} ops/s were offered and {achieved:.0} committed"),
+        };
+    }
+    let Some(drain) = evidence.drain else { return saturated() };
+    if evidence.slope_upper.is_some_and(|slope| slope > SLOPE_LIMIT) {
+        return saturated();
+    }
+    let limit = limits.lag_p99_s.unwrap_or(LAG_LIMIT_S);
+    match evidence.lag_p99_s {
+        None => return Outcome::Invalid { reason: "no marker row was seen".to_owned() },
+        Some(p99) if p99 > limit => {
+            return Outcome::Bounded {
+                reason: format!("p99 lag was {p99:.2} s, the limit is {limit:.2} s"),
+            };
+        }
+        Some(_) => {}
+    }
+    let drain_limit = limit + evidence.flush_interval.as_secs_f64();
+    if drain.as_secs_f64() > drain_limit {
+        return Outcome::Bounded {
+            reason: format!(
+                "the drain took {:.2} s, the limit is {drain_limit:.2} s",
+                drain.as_secs_f64()
+            ),
+        };
+    }
+    Outcome::Sustained { rate: achieved }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good() -> Evidence {
+        Evidence {
+            offered_ops: 10_000,
+            committed_ops: 9_990,
+            failed_ops: 0,
+            window: Duration::from_secs(10),
+            slope_upper: Some(0.001),
+            lag_p99_s: Some(0.2),
+            drain: Some(Duration::from_millis(300)),
+            flush_interval: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn each_condition_alone_spoils_a_sustained_rate() {
+        let limits = Limits { lag_p99_s: Some(1.0) };
+        let word = |change: &dyn Fn(&mut Evidence)| {
+            let mut evidence = good();
+            change(&mut evidence);
+            judge(&evidence, &limits).word()
+        };
+        assert_eq!(word(&|_| {}), "sustained");
+        assert_eq!(word(&|e| e.committed_ops = 9_700), "generator-bound");
+        assert_eq!(word(&|e| e.failed_ops = 1), "invalid");
+        assert_eq!(word(&|e| e.slope_upper = Some(0.03)), "saturated");
+        assert_eq!(word(&|e| e.drain = None), "saturated");
+        assert_eq!(word(&|e| e.drain = Some(Duration::from_secs(3))), "bounded");
+        assert_eq!(word(&|e| e.lag_p99_s = Some(1.2)), "bounded");
+        assert_eq!(word(&|e| e.lag_p99_s = None), "invalid");
+    }
+}

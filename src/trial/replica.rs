@@ -1,0 +1,176 @@
+//! A pipeline while a trial runs it: waiting for what it says.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::mysql::Position;
+use crate::pipeline::{AnyPipeline, How, Progress, Start, State, Unit, UnitEvent};
+use crate::trial::Error;
+
+/// How long a pipeline may take to connect, read schemas and open its stream.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a unit reported when it ended.
+#[derive(Debug, Clone)]
+pub(super) struct UnitEnd {
+    pub took: Duration,
+    pub rows: u64,
+    pub bytes: u64,
+    pub statements: u64,
+    pub transaction: crate::stats::Histogram,
+    pub statement: crate::stats::Histogram,
+}
+
+/// A running pipeline. Ended by [`Replica::drain`] or [`Replica::halt`]; dropping it kills it.
+#[derive(Debug)]
+pub(super) struct Replica {
+    pipeline: AnyPipeline,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Replica {
+    /// Starts the pipeline.
+    pub(super) async fn start(
+        mut pipeline: AnyPipeline,
+        start: Start,
+        held: bool,
+        cancel: &CancellationToken,
+    ) -> Result<Replica, Error> {
+        pipeline.start(start, held, cancel).await?;
+        let progress = pipeline.progress();
+        Ok(Replica { pipeline, progress })
+    }
+
+    /// The process to watch, where the pipeline has one.
+    pub(super) fn process_id(&self) -> Option<u32> {
+        self.pipeline.process_id()
+    }
+
+    /// A handle to the latest progress.
+    pub(super) fn progress(&self) -> watch::Receiver<Progress> {
+        self.progress.clone()
+    }
+
+    /// Lets a held pipeline go.
+    pub(super) async fn release(&mut self) -> Result<(), Error> {
+        Ok(self.pipeline.release().await?)
+    }
+
+    /// Waits until sync is ready to work, held or not.
+    pub(super) async fn ready(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
+        let ready = |p: &Progress| p.unit == Unit::Sync && p.state != State::Starting;
+        match self.wait(ready, START_LIMIT, cancel).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::TooLate {
+                what: "the pipeline ready",
+                seconds: START_LIMIT.as_secs_f64(),
+            }),
+        }
+    }
+
+    /// Waits until everything up to `end` is applied. `None` when the limit passes first.
+    pub(super) async fn applied(
+        &mut self,
+        end: &Position,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Instant>, Error> {
+        self.wait(|p| p.applied.as_ref().is_some_and(|a| a.reached(end)), limit, cancel).await
+    }
+
+    /// Waits until a progress satisfies `enough`; gives the time at which it was seen.
+    async fn wait(
+        &mut self,
+        enough: impl Fn(&Progress) -> bool,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Instant>, Error> {
+        let deadline = tokio::time::sleep(limit);
+        tokio::pin!(deadline);
+        loop {
+            {
+                let now = self.progress.borrow_and_update();
+                if enough(&now) {
+                    return Ok(Some(Instant::now()));
+                }
+                if now.state == State::Failed {
+                    let why = now.error.clone().unwrap_or_else(|| "it gave no reason".to_owned());
+                    return Err(Error::PipelineEnded { why });
+                }
+            }
+            tokio::select! {
+                changed = self.progress.changed() => if changed.is_err() {
+                    return Err(Error::PipelineEnded { why: "it is gone".to_owned() });
+                },
+                () = &mut deadline => return Ok(None),
+                () = cancel.cancelled() => return Err(Error::Interrupted),
+            }
+        }
+    }
+
+    /// Waits for the end of a unit. `None` when the limit passes first.
+    pub(super) async fn unit_end(
+        &mut self,
+        wanted: Unit,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Option<UnitEnd>, Error> {
+        let deadline = tokio::time::sleep(limit);
+        tokio::pin!(deadline);
+        loop {
+            let event = tokio::select! {
+                event = self.pipeline.next_event() => event,
+                () = &mut deadline => return Ok(None),
+                () = cancel.cancelled() => return Err(Error::Interrupted),
+            };
+            match event {
+                Some(UnitEvent::Ended { error: Some(why), .. }) => {
+                    return Err(Error::PipelineEnded { why });
+                }
+                Some(UnitEvent::Ended {
+                    unit, took_s, rows, bytes, statements, transaction, statement, ..
+                }) if unit == wanted => {
+                    return Ok(Some(UnitEnd {
+                        took: Duration::from_secs_f64(took_s),
+                        rows,
+                        bytes,
+                        statements,
+                        transaction: *transaction,
+                        statement: *statement,
+                    }));
+                }
+                Some(_) => {}
+                None => {
+                    let why = self.progress.borrow().error.clone();
+                    return Err(Error::PipelineEnded {
+                        why: why.unwrap_or_else(|| "it is gone".to_owned()),
+                    });
+                }
+            }
+        }
+    }
+
+    /// Asks sync to end at what it has and gives its last report.
+    pub(super) async fn drain(
+        mut self,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Option<UnitEnd>, Error> {
+        tokio::select! {
+            stopped = self.pipeline.stop(How::Drain) => stopped?,
+            () = tokio::time::sleep(limit) => {
+                self.pipeline.stop(How::Now).await?;
+                return Ok(None);
+            }
+            () = cancel.cancelled() => return Err(Error::Interrupted),
+        }
+        self.unit_end(Unit::Sync, limit, cancel).await
+    }
+
+    /// Ends it at once.
+    pub(super) async fn halt(mut self) -> Result<(), Error> {
+        Ok(self.pipeline.stop(How::Now).await?)
+    }
+}

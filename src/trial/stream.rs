@@ -1,0 +1,294 @@
+//! Model `stream`: the workload writes at its pace while sync applies, and lag is measured.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::mysql::Session;
+use crate::pipeline::{self, Progress, Start};
+use crate::probe::{Sampler, marker};
+use crate::record::{Better, Level, Metric, Outcome, Phase, Verdict, name};
+use crate::task::Task;
+use crate::trial::bench::{Bench, settings};
+use crate::trial::draft::Draft;
+use crate::trial::judge::{Evidence, judge};
+use crate::trial::replica::Replica;
+use crate::trial::watch::{Watched, checkpoint_table, watch};
+use crate::trial::{Error, drive_metrics, settle, sync_metrics, verify_ends};
+use crate::workload::{self, Counters, Driven, PaceKind};
+
+/// Marker transactions are at most this share of committed ones.
+const MARKER_SHARE: f64 = 0.01;
+/// How long an interrupted trial may still drain.
+const INTERRUPTED_DRAIN: Duration = Duration::from_secs(10);
+/// A claim of a sustained rate needs a window at least this long.
+const LONG_WINDOW: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(
+    bench: &mut Bench,
+    task: &Task,
+    draft: &mut Draft,
+    samples: std::path::PathBuf,
+    cancel: &CancellationToken,
+) -> Result<Outcome, Error> {
+    draft.phases.enter(Phase::Provision, None);
+    bench.clear_target().await?;
+    draft.phases.enter(Phase::Seed, None);
+    bench.spoil();
+    bench.seed(task, cancel).await?;
+    let mut session = Session::connect(&bench.lab.source).await?;
+    marker::create_table(&mut session, &bench.schema).await?;
+    session.close().await;
+    let (dump, from) = bench.dump(cancel).await?;
+    bench.spoil();
+    bench.restore(&dump, cancel).await?;
+    let idle = matches!(task.pipeline, pipeline::Settings::Idle {});
+    let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
+    let mut replica =
+        Replica::start(pipeline, Start::Incremental { from }, false, cancel).await?;
+    if !idle {
+        replica.ready(cancel).await?;
+    }
+    draft.phases.enter(Phase::Settle, None);
+    settle::rest(&bench.lab, cancel).await?;
+
+    let counters = Arc::new(Counters::default());
+    let watched = Watched {
+        process: replica.process_id(),
+        progress: Some(replica.progress()),
+        counters: Some(Arc::clone(&counters)),
+        marker_interval: (!idle).then(|| marker_interval(task)),
+        checkpoint_table: (!idle).then(|| checkpoint_table("trial")),
+        samples: Some(samples),
+    };
+    draft.phases.enter(Phase::Warm, Some(task.phases.warm));
+    let mut sampler = watch(bench, &watched, cancel).await?;
+    let (driven, window) = load(bench, task, draft, &replica, &sampler, &counters, cancel).await?;
+    let source_end = source_end(bench, &mut sampler).await?;
+    let stopped = Instant::now();
+    draft.source_end = Some(source_end.clone());
+
+    draft.phases.enter(Phase::Drain, Some(task.phases.drain_limit));
+    let finish = CancellationToken::new();
+    let limit =
+        if driven.interrupted { INTERRUPTED_DRAIN } else { task.phases.drain_limit };
+    let reached = if idle { Ok(None) } else { replica.applied(&source_end, limit, &finish).await };
+    let observed = sampler.stop().await;
+    draft.metrics.extend(observed.metrics);
+    draft.findings.extend(observed.findings);
+    drive_metrics(draft, &driven);
+    window.report(draft);
+    let drain = reached?.map(|at| at.duration_since(stopped));
+    if idle {
+        draft.verdict = Verdict::Unchecked { reason: "pipeline idle replicates nothing".to_owned() };
+        return Ok(idle_outcome(&driven));
+    }
+    if let Some(drain) = drain {
+        let seconds = drain.as_secs_f64();
+        draft.metrics.push(
+            Metric::number(name::DRAIN_TIME, "s", Better::Lower, seconds)
+                .with_clock("from the last write until its position was applied"),
+        );
+    }
+    let last = replica.progress().borrow().clone();
+    let applied = match replica.drain(limit, &finish).await? {
+        Some(end) => {
+            sync_metrics(draft, &end, &last);
+            Some(end.rows)
+        }
+        None => None,
+    };
+    if driven.interrupted {
+        draft.verdict = Verdict::Unchecked { reason: "interrupted".to_owned() };
+        return Err(Error::Interrupted);
+    }
+    settle_up(bench, task, draft, &driven, observed.markers, (drain, applied), cancel).await
+}
+
+/// Compares both ends and judges.
+async fn settle_up(
+    bench: &Bench,
+    task: &Task,
+    draft: &mut Draft,
+    driven: &Driven,
+    markers: u64,
+    (drain, applied): (Option<Duration>, Option<u64>),
+    cancel: &CancellationToken,
+) -> Result<Outcome, Error> {
+    let committed = driven.effect.row_changes() + markers;
+    draft.metrics.push(
+        Metric::number(name::COMMITTED_ROWS, "rows", Better::Neither, committed as f64)
+            .with_n(driven.committed_ops + markers),
+    );
+    if let Some(applied) = applied {
+        draft.metrics.push(Metric::number(
+            name::APPLIED_ROWS,
+            "rows",
+            Better::Neither,
+            applied as f64,
+        ));
+    }
+    if drain.is_some() {
+        draft.phases.enter(Phase::Verify, None);
+        verify_ends(bench, draft, cancel).await?;
+    } else {
+        draft.verdict = Verdict::Unchecked {
+            reason: "the pipeline had not applied everything when the drain's limit passed"
+                .to_owned(),
+        };
+    }
+    if driven.unknown_ops > 0 {
+        return Ok(Outcome::Invalid {
+            reason: format!("the commit of {} ops is of unknown fate", driven.unknown_ops),
+        });
+    }
+    if drain.is_some() && applied.is_some_and(|applied| applied != committed) {
+        return Ok(Outcome::Invalid {
+            reason: format!(
+                "{committed} row changes were committed (markers included) and {} applied",
+                applied.unwrap_or(0)
+            ),
+        });
+    }
+    if driven.window < LONG_WINDOW {
+        draft.find(
+            Level::Note,
+            "window-short",
+            "the window is too short to prove a sustained rate".to_owned(),
+            format!(
+                "{:.0} s measured, {:.0} s needed",
+                driven.window.as_secs_f64(),
+                LONG_WINDOW.as_secs_f64()
+            ),
+            "set phases.measure to 60s or more",
+        );
+    }
+    let lag = draft.metrics.iter().find(|m| m.name == name::LAG_MARKER);
+    let evidence = Evidence {
+        offered_ops: driven.window_offered,
+        committed_ops: driven.window_committed,
+        failed_ops: driven.failed_ops(),
+        window: driven.window,
+        slope_upper: draft.number(name::LAG_SLOPE_UPPER),
+        lag_p99_s: lag
+            .and_then(Metric::as_histogram)
+            .and_then(|h| h.quantile(0.99))
+            .map(|us| us as f64 / 1e6),
+        drain,
+        flush_interval: match &task.pipeline {
+            pipeline::Settings::Builtin(s) => s.sync.checkpoint_flush_interval,
+            pipeline::Settings::Idle {} => Duration::ZERO,
+        },
+    };
+    Ok(judge(&evidence, &task.limits))
+}
+
+/// Runs the workload and marks the window's begin and end on the sampler.
+async fn load(
+    bench: &Bench,
+    task: &Task,
+    draft: &mut Draft,
+    replica: &Replica,
+    sampler: &Sampler,
+    counters: &Arc<Counters>,
+    cancel: &CancellationToken,
+) -> Result<(Driven, Window), Error> {
+    let plan = workload::DrivePlan {
+        settings: settings(task)?.clone(),
+        pace: task.pace.clone(),
+        schema: bench.schema.clone(),
+        seed: task.repeat.seed,
+        stop: workload::Stop { time: Some(task.phases.measure), ops: None },
+        warm: task.phases.warm,
+    };
+    let drive = workload::drive(&plan, &bench.lab.source, counters, &bench.events, cancel);
+    tokio::pin!(drive);
+    let progress = replica.progress();
+    let mut window = Window::default();
+    let measure = async {
+        counters.started().await;
+        tokio::time::sleep(task.phases.warm).await;
+        window.begin(&progress.borrow());
+        sampler.mark_window_begin();
+        draft.phases.enter(Phase::Measure, Some(task.phases.measure));
+        tokio::time::sleep(task.phases.measure).await;
+        window.end(&progress.borrow());
+        sampler.mark_window_end();
+        std::future::pending::<()>().await;
+    };
+    let driven = tokio::select! {
+        driven = &mut drive => driven?,
+        () = measure => return Err(Error::Interrupted),
+    };
+    Ok((driven, window))
+}
+
+/// Stops the markers, then reads where the source stands: nothing is written after that.
+async fn source_end(bench: &Bench, sampler: &mut Sampler) -> Result<crate::mysql::Position, Error> {
+    sampler.end_markers().await;
+    let mut session = Session::connect(&bench.lab.source).await?;
+    let position = session.binlog_position().await?;
+    session.close().await;
+    Ok(position)
+}
+
+/// Applied rows and binlog bytes at the window's begin and end.
+#[derive(Debug, Default)]
+struct Window {
+    began: Option<(Instant, u64, u64)>,
+    ended: Option<(Instant, u64, u64)>,
+}
+
+impl Window {
+    fn begin(&mut self, progress: &Progress) {
+        self.began = Some((Instant::now(), progress.rows, progress.bytes));
+    }
+
+    fn end(&mut self, progress: &Progress) {
+        self.ended = Some((Instant::now(), progress.rows, progress.bytes));
+    }
+
+    fn report(&self, draft: &mut Draft) {
+        let (Some((from, rows, bytes)), Some((to, rows_end, bytes_end))) = (self.began, self.ended)
+        else {
+            return;
+        };
+        let window = to.duration_since(from);
+        let seconds = window.as_secs_f64();
+        let rows = rows_end - rows;
+        draft.metrics.extend([
+            Metric::number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rows as f64 / seconds)
+                .with_n(rows)
+                .with_window(window)
+                .with_clock("rows applied within the window, progress every 100 ms"),
+            Metric::number(
+                name::SYNC_BYTES_RATE,
+                "MB/s of binlog",
+                Better::Higher,
+                (bytes_end - bytes) as f64 / 1e6 / seconds,
+            )
+            .with_window(window),
+        ]);
+    }
+}
+
+fn idle_outcome(driven: &Driven) -> Outcome {
+    if driven.interrupted {
+        return Outcome::Aborted { reason: "interrupted".to_owned() };
+    }
+    let rate = driven.window_committed as f64 / driven.window.as_secs_f64();
+    Outcome::Finished { rate, dimension: "ops/s".to_owned() }
+}
+
+/// Markers every 100 ms, less often where the workload is so slow that they would be more than
+/// 1 % of its transactions. With a closed pace the rate is not known beforehand.
+fn marker_interval(task: &Task) -> Duration {
+    let least = Duration::from_millis(100);
+    match (task.pace.kind, task.pace.rate) {
+        (PaceKind::Uniform | PaceKind::Poisson, Some(rate)) if rate > 0.0 => {
+            least.max(Duration::from_secs_f64(1.0 / (rate * MARKER_SHARE)))
+        }
+        _ => least,
+    }
+}
