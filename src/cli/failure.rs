@@ -6,7 +6,7 @@
 use std::io::Write as _;
 
 use crate::error::{ErrorClass, Exit};
-use crate::{lab, mysql, pipeline, record, task, telemetry, trial, workload};
+use crate::{lab, mysql, pipeline, record, sweep, task, telemetry, trial, workload};
 
 /// What is wrong with the command line beyond what its grammar sees.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +89,7 @@ fn class(error: &anyhow::Error) -> Option<ErrorClass> {
         };
     }
     first_of!(
+        sweep::Error,
         task::Error,
         telemetry::Error,
         lab::Error,

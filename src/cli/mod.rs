@@ -4,7 +4,9 @@
 //! back. It decides nothing about measuring: what a flag means is written where it is acted upon.
 
 mod check;
+mod conclude;
 mod completions;
+mod demo;
 mod drive;
 mod failure;
 mod interrupt;
@@ -14,6 +16,9 @@ mod metrics;
 mod output;
 mod pipeline;
 mod progress;
+mod report;
+mod run;
+mod sandbox;
 mod url;
 mod verify;
 
@@ -46,6 +51,14 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure import, worker-count and lag on private servers of this machine
+    Demo(demo::Arguments),
+    /// Run task files
+    Run(run::Arguments),
+    /// Make the report of a run again, from its records
+    Report(report::Arguments),
+    /// Keep private servers for manual work
+    Sandbox(sandbox::Arguments),
     /// Say what running task files would do and how long it would take
     Check(check::Arguments),
     /// Drive a workload against any MySQL server, without a pipeline
@@ -110,6 +123,10 @@ pub async fn run(arguments: Arguments, log: Log) -> Exit {
 
 async fn perform(command: Command, context: &Context) -> anyhow::Result<Exit> {
     match command {
+        Command::Demo(arguments) => demo::run(&arguments, context).await,
+        Command::Run(arguments) => run::run(&arguments, context).await,
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Sandbox(arguments) => sandbox::run(&arguments, context).await,
         Command::Check(arguments) => check::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Drive(arguments) => drive::run(&arguments, context).await,

@@ -22,9 +22,9 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// Columns to lay a result out for: those of the terminal, 100 where there is none.
-pub(super) fn width() -> usize {
+pub(super) fn width() -> u16 {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns >= 40).unwrap_or(100)
+    size.map(|size| size.ws_col).filter(|columns| *columns >= 40).unwrap_or(100)
 }
 
 /// Whether a result may be coloured: stdout is a terminal and `NO_COLOR` is not set.

@@ -31,7 +31,7 @@ pub struct Seat {
 
 /// What is known of a trial so far. Whatever happens, it becomes a record.
 #[derive(Debug)]
-pub struct Draft {
+pub(super) struct Draft {
     pub(super) phases: Phases,
     pub(super) metrics: Vec<Metric>,
     pub(super) findings: Vec<Finding>,

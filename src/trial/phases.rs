@@ -8,7 +8,7 @@ use crate::telemetry::Gauges;
 
 /// Notes when each phase begins and how long it takes, and tells the progress display.
 #[derive(Debug)]
-pub struct Phases {
+pub(super) struct Phases {
     began: Instant,
     spans: Vec<PhaseSpan>,
     current: Option<(Phase, Instant)>,
@@ -18,7 +18,7 @@ pub struct Phases {
 
 impl Phases {
     /// A trial begins now.
-    pub fn begin(events: &Events, gauges: &Gauges) -> Phases {
+    pub(super) fn begin(events: &Events, gauges: &Gauges) -> Phases {
         Phases {
             began: Instant::now(),
             spans: Vec::new(),
@@ -29,7 +29,7 @@ impl Phases {
     }
 
     /// Ends the current phase and begins the next.
-    pub fn enter(&mut self, phase: Phase, expected: Option<Duration>) {
+    pub(super) fn enter(&mut self, phase: Phase, expected: Option<Duration>) {
         self.leave();
         self.current = Some((phase, Instant::now()));
         self.gauges.begin_phase(phase.word());
@@ -37,12 +37,12 @@ impl Phases {
     }
 
     /// The phase that runs now.
-    pub fn current(&self) -> Option<Phase> {
+    pub(super) fn current(&self) -> Option<Phase> {
         self.current.map(|(phase, _)| phase)
     }
 
     /// Ends the last phase and gives all of them.
-    pub fn finish(mut self) -> Vec<PhaseSpan> {
+    pub(super) fn finish(mut self) -> Vec<PhaseSpan> {
         self.leave();
         self.spans
     }

@@ -1,0 +1,59 @@
+//! What all commands that run trials share: where the run's folder is, and how a run ends.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::metrics::Served;
+use super::{Context, output};
+use crate::error::Exit;
+use crate::report::{self, Document};
+use crate::sweep::{self, Options, Ran};
+
+/// Where runs go.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct Place {
+    /// Folder of runs
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+}
+
+impl Place {
+    /// A new run's folder, such as `out/2026-11-30T21-04-05-demo`. Sorts by time.
+    pub(super) fn new_folder(&self, name: &str) -> PathBuf {
+        let now = jiff::Zoned::now();
+        self.out.join(format!("{}-{name}", now.strftime("%Y-%m-%dT%H-%M-%S")))
+    }
+
+    /// The folder of a run that was made before.
+    pub(super) fn find(&self, run: &Path) -> Option<PathBuf> {
+        [run.to_owned(), self.out.join(run)].into_iter().find(|f| f.join("run.json").is_file())
+    }
+}
+
+/// How a sweep is run from the command line.
+pub(super) fn options(folder: &Path, served: &Served) -> anyhow::Result<Options> {
+    Ok(Options {
+        folder: folder.to_owned(),
+        executable: std::env::current_exe().context("find the dmbench program")?,
+        // Passwords are never part of a command line, so nothing has to be left out.
+        command: std::env::args().collect(),
+        gauges: served.gauges.clone(),
+    })
+}
+
+/// Writes the reports beside the records, prints one of them, says where everything is.
+pub(super) fn conclude(ran: &Ran, as_json: bool, context: &Context) -> anyhow::Result<Exit> {
+    let document = Document::of(&ran.run, &ran.trials);
+    let markdown = ran.store.save_text("report.md", &report::markdown::render(&document))?;
+    let json = report::json::render(&ran.run, &ran.trials);
+    ran.store.save_text("report.json", &json)?;
+    if as_json {
+        output::print(&json)?;
+    } else {
+        output::print(&report::terminal::render(&document, output::width(), output::color()))?;
+    }
+    context.log.note(&format!("report: {}", markdown.display()));
+    context.log.note(&format!("records: {}", ran.store.folder().display()));
+    Ok(sweep::exit(&ran.run, &ran.trials))
+}

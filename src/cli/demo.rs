@@ -1,0 +1,105 @@
+//! `dmbench demo`: import, a sweep over `sync.worker-count`, and lag at half of the picked rate.
+
+use std::path::Path;
+
+use super::{Context, conclude, metrics, progress};
+use crate::advise;
+use crate::error::Exit;
+use crate::event::{Event, Events};
+use crate::record::name;
+use crate::sweep::{self, Ran, Sweep};
+use crate::task::{Task, demo};
+
+const WORKER_COUNT: &str = "pipeline.sync.worker-count";
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Program of the source: mysql or mariadb; the best one found where not said
+    #[arg(long, value_name = "PROGRAM")]
+    source: Option<String>,
+    /// Program of the target: tidb, mysql or mariadb; the best one found where not said
+    #[arg(long, value_name = "PROGRAM")]
+    target: Option<String>,
+    #[command(flatten)]
+    place: conclude::Place,
+    #[command(flatten)]
+    metrics: metrics::Asked,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the three tasks into one folder.
+pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
+    let mut servers = Vec::new();
+    for (end, program) in [("source", &arguments.source), ("target", &arguments.target)] {
+        servers.extend(program.as_ref().map(|program| format!("sandbox.{end}={program}")));
+    }
+    let folder = arguments.place.new_folder("demo");
+    context.log.keep_in(&folder);
+    let served = arguments.metrics.serve(&context.log).await?;
+    let options = conclude::options(&folder, &served)?;
+    let work = async |events: Events| all(&servers, options, &events, context).await;
+    let ran = progress::around(&context.log, work).await?;
+    conclude::conclude(&ran, arguments.json, context)
+}
+
+async fn all(
+    servers: &[String],
+    options: sweep::Options,
+    events: &Events,
+    context: &Context,
+) -> Result<Ran, sweep::Error> {
+    let mut sweep = Sweep::begin(options, events)?;
+    let result = tasks(&mut sweep, servers, events, context).await;
+    let ran = sweep.finish(&context.cancel).await;
+    if context.cancel.is_cancelled() {
+        return ran;
+    }
+    result.and(ran)
+}
+
+async fn tasks(
+    sweep: &mut Sweep,
+    servers: &[String],
+    events: &Events,
+    context: &Context,
+) -> Result<(), sweep::Error> {
+    let parse = |name: &str, text, overrides: &[String]| {
+        Task::parse(Path::new(name), text, overrides)
+    };
+    for (name, text) in
+        [("import.toml", demo::IMPORT), ("worker-count.toml", demo::WORKER_COUNT)]
+    {
+        sweep.run_task(&parse(name, text, servers)?, &context.cancel).await?;
+        if context.cancel.is_cancelled() {
+            return Ok(());
+        }
+    }
+    let Some((workers, rate)) = pick(sweep) else {
+        let text = "no worker-count can be recommended, so lag is not measured".to_owned();
+        events.send(Event::Remark { text });
+        return Ok(());
+    };
+    // oltp_insert changes one row an op, so rows per second are ops per second.
+    let mut overrides = servers.to_vec();
+    overrides.push(format!("sync.worker-count={workers}"));
+    overrides.push(format!("pace.rate={:.0}", (rate / 2.0).max(1.0)));
+    sweep.run_task(&parse("lag.toml", demo::LAG, &overrides)?, &context.cancel).await
+}
+
+/// The picked worker-count and the median rate it reached.
+fn pick(sweep: &Sweep) -> Option<(String, f64)> {
+    let (run, trials) = sweep.so_far();
+    let advice = advise::advise(run, trials);
+    let pick = advice.iter().find(|a| a.task == "worker-count")?.pick.as_ref()?;
+    let mut rates: Vec<f64> = trials
+        .iter()
+        .filter(|t| t.task == "worker-count" && t.point == pick.point && t.counts())
+        .filter_map(|t| t.number(name::SYNC_ROWS_RATE))
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    let middle = rates.len().checked_sub(1)? / 2;
+    Some((pick.point.get(WORKER_COUNT)?.clone(), rates[middle]))
+}

@@ -1,0 +1,75 @@
+//! `dmbench run TASK…`: runs task files, leaves a folder, prints the report.
+
+use std::path::PathBuf;
+
+use super::failure::Usage;
+use super::{Context, conclude, metrics, progress};
+use crate::error::Exit;
+use crate::event::Events;
+use crate::sweep::{self, Ran, Sweep};
+use crate::task::Task;
+
+/// Options of the command.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Task files
+    #[arg(required = true, value_name = "TASK")]
+    tasks: Vec<PathBuf>,
+    /// Put a value into every task, as in --set sync.worker-count=8
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Go on with a run that was stopped: its folder, or its name under --out
+    #[arg(long, value_name = "RUN")]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    place: conclude::Place,
+    #[command(flatten)]
+    metrics: metrics::Asked,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs all trials of all tasks.
+pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
+    let tasks = Task::load_all(&arguments.tasks, &arguments.overrides)?;
+    let folder = match &arguments.resume {
+        Some(run) => arguments.place.find(run).ok_or_else(|| {
+            Usage::new(
+                format!("find the run {}", run.display()),
+                "name its folder, or its name as dmbench list shows it",
+            )
+        })?,
+        None => arguments.place.new_folder(&tasks[0].name),
+    };
+    context.log.keep_in(&folder);
+    let served = arguments.metrics.serve(&context.log).await?;
+    let options = conclude::options(&folder, &served)?;
+    let resume = arguments.resume.is_some();
+    let work = async |events: Events| all(tasks, options, resume, &events, context).await;
+    let ran = progress::around(&context.log, work).await?;
+    conclude::conclude(&ran, arguments.json, context)
+}
+
+async fn all(
+    tasks: Vec<Task>,
+    options: sweep::Options,
+    resume: bool,
+    events: &Events,
+    context: &Context,
+) -> Result<Ran, sweep::Error> {
+    let mut sweep =
+        if resume { Sweep::resume(options, events)? } else { Sweep::begin(options, events)? };
+    let mut result = Ok(());
+    for task in &tasks {
+        result = sweep.run_task(task, &context.cancel).await;
+        if result.is_err() || context.cancel.is_cancelled() {
+            break;
+        }
+    }
+    let ran = sweep.finish(&context.cancel).await;
+    if context.cancel.is_cancelled() {
+        return ran;
+    }
+    result.and(ran)
+}
