@@ -82,13 +82,20 @@ impl PointSummary {
         self.histograms.get(metric)?.quantile(quantile)
     }
 
+    /// CPU cores that the whole machine used; `None` where that was not observed.
+    pub fn machine_cores_used(&self) -> Option<f64> {
+        self.value(&format!("{}.machine", name::CPU))
+    }
+
     /// CPU cores that all observed processes used together; `None` where none was observed.
     pub fn cores_used(&self) -> Option<f64> {
-        let prefix = format!("{}.", name::CPU);
+        let of_process = |metric: &str| {
+            metric.split_once('.').is_some_and(|(of, who)| of == name::CPU && who != "machine")
+        };
         let each: Vec<f64> = self
             .estimates
             .iter()
-            .filter(|(metric, _)| metric.starts_with(&prefix))
+            .filter(|(metric, _)| of_process(metric))
             .map(|(_, e)| e.value)
             .collect();
         (!each.is_empty()).then(|| each.iter().sum())

@@ -189,7 +189,11 @@ pub(crate) fn backlog_metrics(rate: f64, transaction_us: u64) -> Vec<Metric> {
         number(name::TARGET_QPS, "statements/s", Better::Neither, rate * 1.03),
         number("cpu.source", "cores", Better::Neither, 0.12),
         number("cpu.target", "cores", Better::Neither, 0.61),
-        number("cpu.pipeline", "cores", Better::Neither, 0.44),
+        number("cpu.pipeline", "cores", Better::Neither, 0.44).with_clock("/proc/PID/stat, ±10 ms"),
+        number("cpu.machine", "cores of 2", Better::Neither, 1.21).with_clock("/proc/stat"),
+        number("memory.pipeline", "MB", Better::Lower, 61.0),
+        number("memory.target", "MB", Better::Lower, 702.0),
+        number("disk-write.target", "MB/s", Better::Lower, 21.5),
     ]
 }
 

@@ -173,7 +173,8 @@ pub mod name {
     pub const SERVICE: &str = "workload.service";
     /// Finished minus due (µs).
     pub const RESPONSE: &str = "workload.response";
-    /// CPU used by a process over the window, in cores: `cpu.<process>`.
+    /// CPU used by a process over the window, in cores: `cpu.<process>`; `cpu.machine` is all that the
+    /// machine used.
     pub const CPU: &str = "cpu";
     /// Largest resident memory of a process (MB): `memory.<process>`.
     pub const MEMORY: &str = "memory";

@@ -26,8 +26,9 @@ pub(super) fn of(task: &TaskFacts, advice: &TaskAdvice) -> Vec<Block> {
     }
     if let Some(none) = &advice.no_detectable_difference {
         blocks.push(Block::text(format!(
-            "There is no detectable difference between the points: compared with the best they lie \
-             within {} … {} at 95 % confidence. The cheapest is named.",
+            "There is no detectable difference in the {} between the points: compared with the best \
+             they lie within {} … {} at 95 % confidence. The cheapest is named.",
+            advice.objective.meaning,
             quantity::difference(none.low),
             quantity::difference(none.high)
         )));
@@ -167,12 +168,7 @@ pub(super) fn recommendation(advice: &TaskAdvice) -> Option<Vec<Block>> {
 }
 
 fn deviations(advice: &TaskAdvice, pick: &Pick) -> Table {
-    let column = |head: &str, unit: &str, numeric| Column {
-        group: String::new(),
-        head: head.to_owned(),
-        unit: unit.to_owned(),
-        numeric,
-    };
+    let column = Column::plain;
     let mut columns = vec![
         column("point", "", false),
         column("against best", "median of blocks", true),

@@ -44,6 +44,13 @@ pub struct Column {
     pub numeric: bool,
 }
 
+impl Column {
+    /// A column of no group.
+    pub fn plain(head: &str, unit: &str, numeric: bool) -> Column {
+        Column { group: String::new(), head: head.to_owned(), unit: unit.to_owned(), numeric }
+    }
+}
+
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {

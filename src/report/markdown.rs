@@ -128,7 +128,8 @@ fn finding(finding: &Finding) -> String {
         Level::Warning => "warning",
         Level::Error => "**error**",
     };
-    let mut line = format!("- {level} `{}`: {}", finding.code, escaped(&finding.text));
+    let mut line =
+        format!("- {level} `{}`: {}", finding.code, escaped(finding.text.trim_end_matches('.')));
     if !finding.evidence.is_empty() {
         line.push_str(&format!(" ({})", escaped(&finding.evidence)));
     }
@@ -142,16 +143,22 @@ fn finding(finding: &Finding) -> String {
     line
 }
 
-/// Text whose marks mean themselves. Words in backticks stay code.
+/// Text whose marks mean themselves. Words in backticks stay code; an underscore within a word is no
+/// mark.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut in_code = false;
-    for c in text.chars() {
+    let mut in_word = false;
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let within = in_word && rest.peek().is_some_and(|next| next.is_alphanumeric());
         match c {
             '`' => in_code = !in_code,
-            '*' | '_' | '<' | '[' | ']' | '\\' | '~' | '#' if !in_code => out.push('\\'),
+            '_' if !in_code && !within => out.push('\\'),
+            '*' | '<' | '\\' | '~' | '#' if !in_code => out.push('\\'),
             _ => {}
         }
+        in_word = c.is_alphanumeric();
         out.push(if c == '\n' { ' ' } else { c });
     }
     out
@@ -168,6 +175,7 @@ mod tests {
     #[test]
     fn marks_in_text_mean_themselves() {
         assert_eq!(escaped("Com_* <b> `a_b`"), "Com\\_\\* \\<b> `a_b`");
+        assert_eq!(escaped("oltp_insert _x_"), "oltp_insert \\_x\\_");
         assert_eq!(cell("a|b\nc"), "a\\|b c");
         let span = Span::new(Style::Strong, "Pick: x ");
         assert_eq!(inline(&span), "**Pick: x** ");

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::{Block, Section};
+use super::document::{Block, Column, Row, Section, Table};
 use super::quantity;
-use crate::advise::TaskAdvice;
-use crate::record::{LabFacts, Model, Phase, Run, ServerFacts, TaskFacts, Trial};
+use crate::advise::{PointSummary, TaskAdvice};
+use crate::record::{LabFacts, Model, Phase, Run, ServerFacts, TaskFacts, Trial, name};
 use crate::stats::estimate;
 
 /// Machine, time and program of a run.
@@ -65,20 +65,85 @@ pub(super) fn of_task(task: &TaskFacts, advice: &TaskAdvice, trials: &[&Trial]) 
     if !task.overrides.is_empty() {
         facts.push(("set by hand".to_owned(), task.overrides.join(", ")));
     }
-    let clocks: BTreeSet<String> = advice
-        .points
-        .iter()
-        .flat_map(|p| &p.clocks)
-        .map(|(metric, clock)| format!("{metric}: {clock}"))
-        .collect();
-    if !clocks.is_empty() {
-        facts.push(("clocks".to_owned(), Vec::from_iter(clocks).join("; ")));
-    }
+    facts.extend(clocks(advice));
     facts.push((
         "n".to_owned(),
         "counts trials; p50 … max are over all of them together".to_owned(),
     ));
-    vec![Block::Facts(facts)]
+    let mut blocks = vec![Block::Facts(facts)];
+    blocks.extend(processes(advice).map(Block::Table));
+    blocks
+}
+
+/// The point that single tables are about: the pick, or the only one.
+pub(super) fn shown_point(advice: &TaskAdvice) -> Option<&PointSummary> {
+    match (&advice.pick, advice.points.as_slice()) {
+        (Some(pick), points) => points.iter().find(|p| p.point == pick.point),
+        (None, [only]) => Some(only),
+        (None, _) => None,
+    }
+}
+
+/// Each clock with the metrics that it timed, those of one family together.
+fn clocks(advice: &TaskAdvice) -> Vec<(String, String)> {
+    let mut timed: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (metric, clock) in advice.points.iter().flat_map(|p| &p.clocks) {
+        let family = metric.split_once('.').map_or(metric.as_str(), |(family, _)| family);
+        let of_processes =
+            [name::CPU, name::MEMORY, name::DISK_READ, name::DISK_WRITE].contains(&family);
+        let shown = if of_processes && !metric.ends_with(".machine") {
+            family.to_owned()
+        } else {
+            metric.clone()
+        };
+        timed.entry(clock).or_default().insert(shown);
+    }
+    timed
+        .into_iter()
+        .map(|(clock, metrics)| {
+            ("clock".to_owned(), format!("{}: {clock}", Vec::from_iter(metrics).join(", ")))
+        })
+        .collect()
+}
+
+/// What each process used at the point shown; `None` where nothing was observed.
+fn processes(advice: &TaskAdvice) -> Option<Table> {
+    const COLUMNS: [(&str, &str, &str); 4] = [
+        (name::CPU, "CPU", "cores"),
+        (name::MEMORY, "memory", "MB, largest"),
+        (name::DISK_READ, "disk read", "MB/s"),
+        (name::DISK_WRITE, "disk write", "MB/s"),
+    ];
+    let point = shown_point(advice)?;
+    let rows: Vec<Row> = ["source", "target", "pipeline", "generator"]
+        .iter()
+        .map(|process| {
+            let figures =
+                COLUMNS.map(|(metric, ..)| point.estimates.get(&format!("{metric}.{process}")));
+            (process, figures)
+        })
+        .filter(|(_, figures)| figures.iter().any(Option::is_some))
+        .map(|(process, figures)| {
+            let figures =
+                figures.map(|e| e.map_or_else(|| quantity::ABSENT.to_owned(), quantity::estimate));
+            let cells = std::iter::once((*process).to_owned()).chain(figures).collect();
+            Row { cells, picked: false }
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let of = if point.label.is_empty() { String::new() } else { format!(", {}", point.label) };
+    let columns = std::iter::once(Column::plain("process", "", false))
+        .chain(COLUMNS.map(|(_, head, unit)| Column::plain(head, unit, true)))
+        .collect();
+    Some(Table {
+        caption: format!("What each process used in the window{of}"),
+        columns,
+        keys: 1,
+        rows,
+        notes: Vec::new(),
+    })
 }
 
 fn window(model: Model) -> &'static str {

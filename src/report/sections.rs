@@ -1,6 +1,6 @@
 //! Which sections a report has, and the tables of each model.
 
-use super::document::{Bar, Block, Chart, Document, Row, Section, Span, Style, Table};
+use super::document::{Bar, Block, Chart, Column, Document, Row, Section, Span, Style, Table};
 use super::quantity::{self, ABSENT};
 use super::table::Builder;
 use super::{answer, measured};
@@ -118,7 +118,7 @@ fn backlog(task: &TaskFacts, advice: &TaskAdvice) -> Table {
         name::TARGET_STATEMENT,
         0.99,
     );
-    cpu(&mut b, &["source", "target", "pipeline"]);
+    cpu(&mut b, &["source", "target", "pipeline", "machine"]);
     b.standing(true);
     let caption = "Catching up with one committed binlog range, from release to its end";
     let mut table = b.build(caption, &advice.points, picked(advice));
@@ -159,7 +159,7 @@ fn lag(task: &TaskFacts, advice: &TaskAdvice) -> Table {
         .push("p50", "MB", true, |p| behind(p, 0.5))
         .push("max", "MB", true, |p| behind(p, 1.0));
     b.group("").value("drain", "s", name::DRAIN_TIME);
-    cpu(&mut b, &["source", "target", "pipeline"]);
+    cpu(&mut b, &["source", "target", "pipeline", "machine"]);
     b.standing(true);
     let mut table = b.build("Lag while the source is written", &advice.points, picked(advice));
     table.notes.extend(clocks(advice, &[name::LAG_MARKER, name::LAG_CHECKPOINT]));
@@ -187,11 +187,7 @@ fn clocks(advice: &TaskAdvice, metrics: &[&str]) -> Vec<String> {
 /// Each part of the way from source to target in a row, as in DM's own benchmark reports: of the pick,
 /// or of the only point.
 fn items(task: &TaskFacts, advice: &TaskAdvice) -> Option<Table> {
-    let point = match (&advice.pick, advice.points.as_slice()) {
-        (Some(pick), points) => points.iter().find(|p| p.point == pick.point)?,
-        (None, [only]) => only,
-        (None, _) => return None,
-    };
+    let point = measured::shown_point(advice)?;
     let value = |metric| quantity::optional(point.value(metric));
     let p95 = |metric| quantity::quantile_ms(point.histograms.get(metric), 0.95);
     let (source, target) = match &task.lab {
@@ -230,12 +226,7 @@ fn items(task: &TaskFacts, advice: &TaskAdvice) -> Option<Table> {
             "time of the applier's statements".to_owned(),
         ]),
     ];
-    let column = |head: &str, unit: &str, numeric| super::document::Column {
-        group: String::new(),
-        head: head.to_owned(),
-        unit: unit.to_owned(),
-        numeric,
-    };
+    let column = Column::plain;
     let of = if point.label.is_empty() { String::new() } else { format!(", {}", point.label) };
     Some(Table {
         caption: format!("From source to target{of}"),
@@ -272,7 +263,7 @@ fn drive(task: &TaskFacts, advice: &TaskAdvice) -> Table {
             .quantile("p99", metric, 0.99)
             .max(metric);
     }
-    cpu(&mut b, &["source", "generator"]);
+    cpu(&mut b, &["source", "generator", "machine"]);
     b.standing(false);
     let mut table = b.build("The workload alone", &advice.points, picked(advice));
     table.notes.push(
@@ -306,12 +297,7 @@ fn chart(advice: &TaskAdvice) -> Option<Chart> {
 }
 
 fn uncounted(advice: &TaskAdvice) -> Option<Table> {
-    let column = |head: &str| super::document::Column {
-        group: String::new(),
-        head: head.to_owned(),
-        unit: String::new(),
-        numeric: false,
-    };
+    let column = |head| Column::plain(head, "", false);
     let rows: Vec<Row> = advice
         .uncounted
         .iter()

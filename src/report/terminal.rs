@@ -132,7 +132,7 @@ impl Page {
         let head = format!("{}{}", self.styled(code, word), " ".repeat(9 - word.len()));
         let mut spans = vec![
             Span::new(Style::Name, finding.code.clone()),
-            Span::new(Style::Plain, format!(": {}", finding.text)),
+            Span::new(Style::Plain, format!(": {}", finding.text.trim_end_matches('.'))),
         ];
         if !finding.evidence.is_empty() {
             spans.push(Span::new(Style::Plain, format!(" ({})", finding.evidence)));

@@ -6,6 +6,8 @@ use crate::record::{Cost, Finding, Level, name};
 
 /// Share of the machine's cores from which on it counts as busy.
 const BUSY: f64 = 0.9;
+/// Share of the machine's cores that others may use unremarked.
+const OTHERS: f64 = 0.2;
 /// Conflicts per 1,000 row changes from which on workers wait for one another.
 const CONFLICTS: f64 = 10.0;
 /// Rows in one statement below which round trips rather than rows set the speed of load.
@@ -14,8 +16,8 @@ const ROWS_PER_STATEMENT: f64 = 200.0;
 pub(super) fn cpu_saturated(scene: &Scene) -> Option<Finding> {
     let cores = f64::from(scene.run.machine.cores);
     let evidence = each_point(scene, |p| {
-        let used = p.cores_used().filter(|used| *used >= BUSY * cores)?;
-        Some(format!("{used:.1} of {cores:.0} cores"))
+        let used = p.machine_cores_used().or(p.cores_used())?;
+        (used >= BUSY * cores).then(|| format!("{used:.1} of {cores:.0} cores"))
     })?;
     finding(
         Level::Warning,
@@ -24,6 +26,26 @@ pub(super) fn cpu_saturated(scene: &Scene) -> Option<Finding> {
          with each other, not with other machines",
         evidence,
         "the table shows each process's cores; own servers on machines of their own lift this limit",
+    )
+}
+
+/// Work of others on the machine, told from the machine's CPU time and that of the processes watched.
+pub(super) fn other_load(scene: &Scene) -> Option<Finding> {
+    let cores = f64::from(scene.run.machine.cores);
+    let evidence = each_point(scene, |p| {
+        let watched = ["source", "generator"];
+        if !watched.iter().all(|w| p.estimates.contains_key(&format!("{}.{w}", name::CPU))) {
+            return None;
+        }
+        let others = p.machine_cores_used()? - p.cores_used()?;
+        (others > OTHERS * cores).then(|| format!("{others:.1} of {cores:.0} cores"))
+    })?;
+    finding(
+        Level::Warning,
+        "other-load",
+        "something else was at work on the machine",
+        evidence,
+        "repeat on a quiet machine; more blocks spread what cannot be avoided",
     )
 }
 

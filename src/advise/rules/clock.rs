@@ -10,7 +10,8 @@ const GROWING: f64 = 0.02;
 /// Disagreement of Little's law above which a clock or counter is wrong.
 const LITTLE: f64 = 0.2;
 
-/// The coarsest step that a clock's description names, in µs: `polled every 10 ms` is 10,000.
+/// The coarsest step that a clock's description names, in µs: `polled every 10 ms` is 10,000, and
+/// `polled every 2 ms, ±5 ms` is 5,000.
 pub(crate) fn resolution_us(clock: &str) -> Option<f64> {
     let words: Vec<&str> = clock
         .split(|c: char| c.is_whitespace() || [',', ';', '(', ')'].contains(&c))
@@ -23,11 +24,12 @@ pub(crate) fn resolution_us(clock: &str) -> Option<f64> {
             "s" => 1e6,
             _ => return None,
         };
-        Some(number.parse::<f64>().ok()? * scale)
+        Some(number.trim_start_matches('±').parse::<f64>().ok()? * scale)
     };
     // Markers are written at one interval and polled at another: only polling blurs a lag.
     let polled = words.iter().position(|w| w.starts_with("poll") || *w == "resolution");
-    words[polled.unwrap_or(0)..].windows(2).find_map(|pair| step(pair[0], pair[1]))
+    let steps = words[polled.unwrap_or(0)..].windows(2).filter_map(|pair| step(pair[0], pair[1]));
+    steps.max_by(f64::total_cmp)
 }
 
 pub(super) fn clock_coarse(scene: &Scene) -> Option<Finding> {
@@ -111,6 +113,7 @@ mod tests {
             ("marker rows, polled every 10 ms", Some(10_000.0)),
             ("marker rows every 50 ms, polled every 2 ms", Some(2_000.0)),
             ("checkpoint row, flushed every 1 s", Some(1_000_000.0)),
+            ("marker rows, polled every 2 ms, ±5 ms", Some(5_000.0)),
             ("host clock (resolution 500 µs)", Some(500.0)),
             ("", None),
             ("polled", None),

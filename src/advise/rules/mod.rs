@@ -34,7 +34,7 @@ pub struct Scene<'a> {
 pub type Rule = fn(&Scene) -> Option<Finding>;
 
 /// All rules.
-pub const RULES: [Rule; 21] = [
+pub const RULES: [Rule; 22] = [
     trust::interrupted,
     trust::differs,
     trust::not_verified,
@@ -52,6 +52,7 @@ pub const RULES: [Rule; 21] = [
     clock::little_law,
     clock::lag_growing,
     bottleneck::cpu_saturated,
+    bottleneck::other_load,
     bottleneck::conflicts_high,
     bottleneck::rows_per_statement_low,
     bottleneck::best_at_edge,
