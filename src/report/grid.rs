@@ -252,7 +252,7 @@ mod tests {
         let column = |i: usize| Column {
             group: if i % 3 == 1 { "a longer group".to_owned() } else { String::new() },
             head: format!("head{i}"),
-            unit: if i % 2 == 0 { "ms".to_owned() } else { String::new() },
+            unit: if i.is_multiple_of(2) { "ms".to_owned() } else { String::new() },
             numeric: i != columns - 1,
         };
         let row = |r: usize| Row {
