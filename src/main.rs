@@ -1,5 +1,8 @@
 //! The `dmbench` program: parses the command line, starts the runtime, ends with an exit code.
 
+// A command is one future, from its options down to the socket: deeper than the compiler's default.
+#![recursion_limit = "256"]
+
 use std::process::ExitCode;
 use std::time::Duration;
 

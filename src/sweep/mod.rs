@@ -223,8 +223,7 @@ impl Sweep {
         self.options.gauges.begin_trial(seat.order, of);
         self.events.send(Event::TrialBegan { label: label.clone(), number: seat.order, of });
         let samples = self.store.samples_path(&label);
-        // Boxed, since a future as deep as this one is more than the compiler lays out.
-        let trial = Box::pin(trial::run(bench, task, seat, samples, cancel)).await;
+        let trial = trial::run(bench, task, seat, samples, cancel).await;
         self.store.save_trial(&trial)?;
         self.events.send(Event::TrialEnded {
             label,
