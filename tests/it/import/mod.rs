@@ -5,6 +5,7 @@ mod lost;
 mod process;
 mod round_trip;
 mod tables;
+mod with_sync;
 
 use std::path::Path;
 
