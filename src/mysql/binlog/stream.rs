@@ -205,6 +205,7 @@ impl Stream {
                 Ok(None)
             }
             kind::ROTATE => {
+                let body = self.without_checksum(body);
                 let (offset, file) =
                     packet::rotate(body).map_err(|_| self.malformed("rotate", "too short"))?;
                 self.position =
@@ -215,6 +216,19 @@ impl Stream {
                 Ok(Some(Event::Idle { end: self.position.clone() }))
             }
             _ => self.other(kind, header.flags_raw()),
+        }
+    }
+
+    /// A rotate event without the checksum that MariaDB appends to the very first one: the driver
+    /// cannot cut it off, since only the event after it tells that there are checksums. That first
+    /// one names the file that was asked for.
+    fn without_checksum<'b>(&self, body: &'b [u8]) -> &'b [u8] {
+        const OFFSET: usize = 8;
+        const CHECKSUM: usize = 4;
+        let asked = self.position.file.to_string();
+        match body.get(OFFSET..).and_then(|name| name.strip_prefix(asked.as_bytes())) {
+            Some(rest) if rest.len() == CHECKSUM => &body[..body.len() - CHECKSUM],
+            _ => body,
         }
     }
 
