@@ -9,8 +9,8 @@ use dmbench::pipeline::{Progress, Unit};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{SOURCES, small};
-use crate::support::{Pair, pair, schema};
+use super::{SOURCES, alone, small};
+use crate::support::{Pair, schema};
 
 /// The privilege to ask for the position.
 pub(super) fn replication_client(flavor: Flavor) -> &'static str {
@@ -76,7 +76,7 @@ async fn remove(session: &mut Session, schema: &str, user: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_reload_the_tables_are_locked_one_by_one() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("no_reload");
         let mut root = pair.source_session().await;
         small_table(&mut root, &schema).await;
@@ -94,7 +94,7 @@ async fn without_reload_the_tables_are_locked_one_by_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_reload_one_lock_holds_all() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("reload");
         let mut root = pair.source_session().await;
         small_table(&mut root, &schema).await;
@@ -113,7 +113,7 @@ async fn with_reload_one_lock_holds_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dump_that_fails_under_the_lock_leaves_none() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("fails");
         let mut root = pair.source_session().await;
         small_table(&mut root, &schema).await;
@@ -130,7 +130,7 @@ async fn a_dump_that_fails_under_the_lock_leaves_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_that_is_missing_is_named() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let folder = tempfile::tempdir().expect("folder");
     let error = dump_as(pair.source(), "no_such_schema", folder.path()).await.expect_err("none");
     assert!(error.to_string().contains("no_such_schema"), "{error}");
@@ -141,7 +141,7 @@ async fn a_schema_that_is_missing_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dump_that_is_stopped_while_it_waits_for_the_lock_waits_no_more() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("waits");
         let mut root = pair.source_session().await;
         small_table(&mut root, &schema).await;

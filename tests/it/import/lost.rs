@@ -9,8 +9,8 @@ use dmbench::pipeline::{Progress, Unit};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{SOURCES, content, dump_to};
-use crate::support::{Pair, pair, schema};
+use super::{SOURCES, alone, content, dump_to};
+use crate::support::{Pair, schema};
 
 const ROWS: u64 = 12_000;
 
@@ -61,7 +61,7 @@ async fn load_with_cuts(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_with_a_key_arrives_equal_over_lost_connections() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("lost");
         let folder = dumped(pair, &schema, ", PRIMARY KEY (id)").await;
         let (loaded, cuts) = load_with_cuts(pair, folder.path()).await.expect("loaded");
@@ -77,7 +77,7 @@ async fn a_table_with_a_key_arrives_equal_over_lost_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_without_a_key_is_not_guessed_at() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let schema = schema("fate");
     let folder = dumped(pair, &schema, "").await;
     let error = load_with_cuts(pair, folder.path()).await.expect_err("it cannot know");

@@ -7,16 +7,42 @@ mod round_trip;
 mod tables;
 mod with_sync;
 
+use std::ops::Deref;
 use std::path::Path;
 
 use dmbench::mysql::{Endpoint, Flavor, Session};
 use dmbench::pipeline::builtin::{Dump, Load, dump, load};
 use dmbench::pipeline::{Progress, Unit};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::support::{Pair, locked_pair};
 
 /// Flavours that both can be source.
 const SOURCES: [Flavor; 2] = [Flavor::Mysql, Flavor::Mariadb];
+
+/// A pair of servers that one test at a time has for itself: a global read lock makes deadlocks for
+/// definitions that run beside it.
+struct Alone {
+    pair: &'static Pair,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Deref for Alone {
+    type Target = Pair;
+
+    fn deref(&self) -> &Pair {
+        self.pair
+    }
+}
+
+async fn alone(flavor: Flavor) -> Alone {
+    static MYSQL: Mutex<()> = Mutex::const_new(());
+    static MARIADB: Mutex<()> = Mutex::const_new(());
+    let turn = if flavor == Flavor::Mariadb { &MARIADB } else { &MYSQL };
+    let turn = turn.lock().await;
+    Alone { pair: locked_pair(flavor), _turn: turn }
+}
 
 /// Small chunks, statements and files, so that little data shows their borders.
 fn small() -> Dump {

@@ -10,8 +10,8 @@ use dmbench::pipeline::builtin::{self, Load};
 use dmbench::pipeline::{AnyPipeline, Context, How, Settings, Start, State, Unit, UnitEvent};
 use tokio_util::sync::CancellationToken;
 
-use super::{content, small, tables};
-use crate::support::{DMBENCH, Pair, pair, schema};
+use super::{alone, content, small, tables};
+use crate::support::{DMBENCH, Pair, schema};
 
 /// Only to keep a failing test from hanging.
 const HANG: Duration = Duration::from_secs(60);
@@ -45,7 +45,7 @@ async fn all_events(pipeline: &mut AnyPipeline) -> Vec<UnitEvent> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_import_waits_for_release_and_tells_its_units() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let schema = schema("process");
     let mut source = pair.source_session().await;
     tables::make(&mut source, &schema).await;
@@ -88,7 +88,7 @@ async fn a_full_import_waits_for_release_and_tells_its_units() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_unit_that_fails_is_told_with_its_text() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let folder = tempfile::tempdir().expect("folder");
     let mut pipeline = AnyPipeline::new(&settings(), context(pair, "no_such_one", folder.path()));
     let cancel = CancellationToken::new();
@@ -105,7 +105,7 @@ async fn a_unit_that_fails_is_told_with_its_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_is_killed_is_told_as_failed() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let folder = tempfile::tempdir().expect("folder");
     let mut pipeline = AnyPipeline::new(&settings(), context(pair, "unread", folder.path()));
     let cancel = CancellationToken::new();
@@ -124,7 +124,7 @@ async fn a_process_that_is_killed_is_told_as_failed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dropping_or_cancelling_a_pipeline_ends_its_process() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let folder = tempfile::tempdir().expect("folder");
     for drop_it in [true, false] {
         let mut pipeline = AnyPipeline::new(&settings(), context(pair, "unread", folder.path()));
@@ -156,10 +156,8 @@ async fn assert_gone(id: u32) {
 /// A `cat` stands for the parent that holds the pipeline's standard input; it is killed by -9.
 #[test]
 fn the_process_ends_when_its_parent_is_killed() {
-    let pair = pair(Flavor::Mysql);
-    let address = pair.source().address.to_string();
-    let (host, port) = address.rsplit_once(':').expect("TCP");
-    let server = format!(r#"{{"host":"{host}","port":{port},"user":"root"}}"#);
+    // It is held, so it never connects.
+    let server = r#"{"host":"127.0.0.1","port":1,"user":"root"}"#;
     let folder = tempfile::tempdir().expect("folder");
     let order = format!(
         r#"{{"settings":{{}},"name":"x","source":{server},"target":{server},"schemas":[],"#

@@ -2,20 +2,21 @@
 
 use dmbench::error::ErrorClass;
 use dmbench::mysql::session::quote_name;
-use dmbench::mysql::{Flavor, owner};
+use dmbench::mysql::{Endpoint, Flavor, Session, owner};
 use dmbench::pipeline::builtin::{Load, load};
 use dmbench::pipeline::{Progress, Unit};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{SOURCES, content, dump_to, load_from, tables};
-use crate::support::{Pair, mixed_pair, pair, schema};
+use super::{SOURCES, alone, content, dump_to, load_from, tables};
+use crate::support::schema;
 
-async fn round_trip(pair: &Pair, schema: &str, tables: &[&str]) {
+async fn round_trip(source: &Endpoint, target: &Endpoint, schema: &str, tables: &[&str]) {
     let folder = tempfile::tempdir().expect("folder");
-    let dumped = dump_to(pair.source(), &[schema.to_owned()], folder.path()).await;
-    let loaded = load_from(pair.target(), folder.path()).await;
-    let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
+    let dumped = dump_to(source, &[schema.to_owned()], folder.path()).await;
+    let loaded = load_from(target, folder.path()).await;
+    let mut source = Session::connect(source).await.expect("connected");
+    let mut target = Session::connect(target).await.expect("connected");
     for table in tables {
         let table = format!("{}.{}", quote_name(schema), quote_name(table));
         let (there, here) =
@@ -31,11 +32,11 @@ async fn round_trip(pair: &Pair, schema: &str, tables: &[&str]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_tables_arrive_equal() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("odd. `x'%");
         let mut source = pair.source_session().await;
         tables::make(&mut source, &schema).await;
-        round_trip(pair, &schema, &tables::TABLES).await;
+        round_trip(pair.source(), pair.target(), &schema, &tables::TABLES).await;
         source.execute(&format!("DROP DATABASE {}", quote_name(&schema))).await.expect("dropped");
         let mut target = pair.target_session().await;
         owner::drop_if_ours(&mut target, &schema).await.expect("it is ours");
@@ -44,9 +45,15 @@ async fn odd_tables_arrive_equal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sysbench_tables_pass_between_flavours() {
-    let mixed = mixed_pair();
+    let (mysql, mariadb) = (alone(Flavor::Mysql).await, alone(Flavor::Mariadb).await);
+    for (from, to) in [(&mysql, &mariadb), (&mariadb, &mysql)] {
+        sysbench_table(from.source(), to.target()).await;
+    }
+}
+
+async fn sysbench_table(from: &Endpoint, to: &Endpoint) {
     let schema = schema("mixed");
-    let mut source = mixed.source_session().await;
+    let mut source = Session::connect(from).await.expect("connected");
     owner::recreate(&mut source, &schema, "test").await.expect("schema");
     source
         .execute(&format!(
@@ -61,8 +68,8 @@ async fn sysbench_tables_pass_between_flavours() {
         .execute(&format!("INSERT INTO {schema}.sbtest1 VALUES {}", rows.join(",")))
         .await
         .expect("rows");
-    round_trip(mixed, &schema, &["sbtest1"]).await;
-    let mut target = mixed.target_session().await;
+    round_trip(from, to, &schema, &["sbtest1"]).await;
+    let mut target = Session::connect(to).await.expect("connected");
     let owned = format!("SELECT run FROM {schema}._dmbench");
     let run: Option<String> = target.value(&owned).await.expect("the owner table");
     assert_eq!(run.as_deref(), Some("test"), "the target's own owner row, not the source's");
@@ -73,7 +80,7 @@ async fn sysbench_tables_pass_between_flavours() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_chunks_and_files_hold_each_row_once() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let schema = schema("chunks");
     let mut source = pair.source_session().await;
     tables::make(&mut source, &schema).await;
@@ -98,7 +105,7 @@ async fn many_chunks_and_files_hold_each_row_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_that_is_not_ours_is_left_alone() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("theirs");
         let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
         for session in [&mut source, &mut target] {
@@ -124,7 +131,7 @@ async fn a_schema_that_is_not_ours_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unfinished_dump_is_not_loaded() {
-    let pair = pair(Flavor::Mysql);
+    let pair = &*alone(Flavor::Mysql).await;
     let folder = tempfile::tempdir().expect("folder");
     let progress = watch::Sender::new(Progress::new(Unit::Load));
     let cancel = CancellationToken::new();

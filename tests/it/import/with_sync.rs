@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{SOURCES, content, load_from, locks, small};
-use crate::support::{DMBENCH, Pair, pair, schema};
+use super::{SOURCES, alone, content, load_from, locks, small};
+use crate::support::{DMBENCH, Pair, schema};
 
 /// Only to keep a failing test from hanging.
 const HANG: Duration = Duration::from_secs(120);
@@ -124,7 +124,8 @@ async fn finish_equal(pair: &Pair, schema: &str, pipeline: &mut AnyPipeline, com
     assert_eq!(log.len() as u64, committed, "the source has what was committed");
     for table in ["counter", "log"] {
         let table = format!("{schema}.{table}");
-        let (there, here) = (content(&mut source, &table).await, content(&mut target, &table).await);
+        let (there, here) =
+            (content(&mut source, &table).await, content(&mut target, &table).await);
         assert!(here == there, "{table}: {} rows here, {} there", here.len(), there.len());
     }
     owner::drop_if_ours(&mut source, schema).await.expect("dropped");
@@ -137,7 +138,7 @@ async fn finish_equal(pair: &Pair, schema: &str, pipeline: &mut AnyPipeline, com
 async fn what_is_committed_while_the_dump_starts_arrives_once() {
     for flavor in SOURCES {
         for global in ["RELOAD, ", ""] {
-            let pair = pair(flavor);
+            let pair = &*alone(flavor).await;
             let schema = schema("during");
             make(&mut pair.source_session().await, &schema, "").await;
             let user = format!("{schema}_u");
@@ -173,7 +174,7 @@ async fn assert_one_point(target: &mut Session, schema: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_units_one_after_the_other_under_writes() {
     for flavor in SOURCES {
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("all");
         make(&mut pair.source_session().await, &schema, "").await;
         let folder = tempfile::tempdir().expect("folder");
@@ -207,7 +208,7 @@ async fn a_process_killed_at_random_moments_goes_on_and_ends_equal() {
         let seed = rand::rng().next_u64();
         eprintln_seed(seed);
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
-        let pair = pair(flavor);
+        let pair = &*alone(flavor).await;
         let schema = schema("killed");
         let mut source = pair.source_session().await;
         make(&mut source, &schema, ", PRIMARY KEY (w, n)").await;

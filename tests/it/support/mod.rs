@@ -66,6 +66,17 @@ pub fn pair(flavor: Flavor) -> &'static Pair {
     cell.get_or_init(|| start_apart(source, target))
 }
 
+/// Source and target for tests that lock a whole server: the deadlock or wait that such a lock can
+/// mean for anybody else's statement must not reach tests that know nothing of it.
+pub fn locked_pair(flavor: Flavor) -> &'static Pair {
+    static MYSQL: OnceLock<Pair> = OnceLock::new();
+    static MARIADB: OnceLock<Pair> = OnceLock::new();
+    match flavor {
+        Flavor::Mariadb => MARIADB.get_or_init(|| start_apart(Program::Mariadb, Program::Mariadb)),
+        _ => MYSQL.get_or_init(|| start_apart(Program::Mysql, Program::Mysql)),
+    }
+}
+
 /// MySQL as source, MariaDB as target.
 pub fn mixed_pair() -> &'static Pair {
     static MIXED: OnceLock<Pair> = OnceLock::new();
