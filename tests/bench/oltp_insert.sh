@@ -44,8 +44,10 @@ trap finish EXIT
 
 sql() { MYSQL_PWD=$DMBENCH_BENCH_PASSWORD "$client" -h "$host" -P "$port" -u "$user" -N -B -e "$1"; }
 drive() {
+  local password=()
+  [ -z "$DMBENCH_BENCH_PASSWORD" ] || password=(--password-env DMBENCH_BENCH_PASSWORD)
   "$dmbench" drive oltp_insert "$1" --host "$host" --port "$port" --user "$user" \
-    --password-env DMBENCH_BENCH_PASSWORD --schema dmbench_bench --tables "$tables" \
+    "${password[@]}" --schema dmbench_bench --tables "$tables" \
     --table-size "$table_size" --clients "$clients" "${@:2}"
 }
 other() {
@@ -74,9 +76,9 @@ cpu_of() {
 }
 
 one_of_dmbench() { # appends "tps cpu_us_per_op"
-  local cpu; cpu=$(cpu_of "$work/d.json" drive run --time "${seconds}s" --json)
+  local cpu; cpu=$(cpu_of "$work/d.json" drive run --time "$seconds" --json)
   jq -r --argjson cpu "$cpu" \
-    '[.["window-committed"] / .window, $cpu * 1e6 / .["committed-ops"]] | @tsv' \
+    '.driven | [.["window-committed"] / .window, $cpu * 1e6 / .["committed-ops"]] | @tsv' \
     "$work/d.json" >>"$work/dmbench"
 }
 one_of_sysbench() {
