@@ -60,7 +60,7 @@ pub struct DrivePlan {
 ///
 /// # Errors
 /// When the plan makes no sense, the tables do not fit, or a client meets an error that trying again
-/// does not cure. Deadlocks and lost connections are no errors: they are counted.
+/// does not cure; [`Error::Interrupted`] when cancelled before the first op. Deadlocks and lost connections are no errors: they are counted.
 pub async fn drive(
     plan: &DrivePlan,
     endpoint: &Endpoint,
@@ -69,7 +69,10 @@ pub async fn drive(
     cancel: &CancellationToken,
 ) -> Result<Driven, Error> {
     let Settings::Sysbench(settings) = &plan.settings;
-    let oltp = Oltp::open(endpoint, &plan.schema, settings).await?;
+    let oltp = tokio::select! {
+        oltp = Oltp::open(endpoint, &plan.schema, settings) => oltp?,
+        () = cancel.cancelled() => return Err(Error::Interrupted),
+    };
     drive_workload(oltp, plan, GRACE, counters, events, cancel).await
 }
 
@@ -89,7 +92,10 @@ pub(super) async fn drive_workload<W: Workload>(
         });
     }
     let clients = plan.pace.clients as usize;
-    let (workload, sessions) = connect_all(workload, clients).await?;
+    let (workload, sessions) = tokio::select! {
+        connected = connect_all(workload, clients) => connected?,
+        () = cancel.cancelled() => return Err(Error::Interrupted),
+    };
     let shards = (0..clients.min(shard::MOST)).map(|_| Mutex::new(Shard::default())).collect();
     let start = Instant::now();
     counters.start();

@@ -82,8 +82,9 @@ pub enum Error {
     /// The pacer's thread could not be started.
     #[error("start the pacer's thread: {0}")]
     Pacer(std::io::Error),
-    /// The preparation was interrupted; the schema holds a part of the rows.
-    #[error("prepare the tables: interrupted")]
+    /// Cancelled before the first op: while tables were prepared, which leaves a part of the rows, or
+    /// while clients connected.
+    #[error("get ready: interrupted")]
     Interrupted,
     /// A client ended by a fault of its own.
     #[error("run a client to its end: {0}")]
