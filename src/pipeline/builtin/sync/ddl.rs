@@ -130,14 +130,12 @@ impl Words<'_> {
             }
             "INDEX" => {
                 self.skip(&["IF", "NOT", "EXISTS"]);
-                while !self.tokens.is_empty() {
-                    if self.next_word() == "ON" {
-                        let name = self.name();
-                        return of_tables(name.as_slice(), replicated);
-                    }
-                    self.tokens = self.tokens.get(1..).unwrap_or(&[]);
-                }
-                Meaning::Nothing
+                let is_on = |token: &Token| {
+                    matches!(token, Token::Word(word) if word.eq_ignore_ascii_case("on"))
+                };
+                let Some(on) = self.tokens.iter().position(is_on) else { return Meaning::Nothing };
+                self.tokens = &self.tokens[on + 1..];
+                of_tables(self.name().as_slice(), replicated)
             }
             "DATABASE" | "SCHEMA" => {
                 self.skip(&["IF", "NOT", "EXISTS"]);

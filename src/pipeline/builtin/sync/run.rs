@@ -1,5 +1,6 @@
 //! Starting the sync unit, watching it, ending it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -150,10 +151,19 @@ async fn replicate(
         progress.applied = Some(start.position.clone());
         progress.durable = Some(start.position.clone());
     });
-    released.await;
+    let mut drain = pin!(drain);
+    let drained_while_held = tokio::select! {
+        () = released => false,
+        () = &mut drain => true,
+    };
     progress.send_modify(|progress| progress.state = State::Running);
     let definer = connected.pop().ok_or(Error::Ended { part: "the DDL connection" })?;
     let parts = Parts { stream, appliers: connected, definer, checkpoints };
+    let drain = async {
+        if !drained_while_held {
+            drain.await;
+        }
+    };
     drive(settings, start, parts, progress, drain).await
 }
 
