@@ -8,5 +8,6 @@ mod lab;
 mod layers;
 mod probe;
 mod support;
+mod sync;
 mod verify;
 mod workload;

@@ -50,11 +50,21 @@ pub(super) struct Query {
 }
 
 pub(super) fn query(body: &[u8]) -> Result<Query, Short> {
+    statement(body, 0)
+}
+
+/// The statement of LOAD DATA, with a file number, two offsets and a flag in its head.
+pub(super) fn load_query(body: &[u8]) -> Result<Query, Short> {
+    statement(body, 13)
+}
+
+fn statement(body: &[u8], more_head: usize) -> Result<Query, Short> {
     let mut cursor = Cursor::new(body);
     cursor.take(8)?;
     let schema_length = usize::from(cursor.u8()?);
     cursor.take(2)?;
     let status_length = cursor.le(2)? as usize;
+    cursor.take(more_head)?;
     cursor.take(status_length)?;
     let schema = String::from_utf8_lossy(cursor.take(schema_length)?).into_owned();
     cursor.u8()?;

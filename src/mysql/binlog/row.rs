@@ -36,6 +36,8 @@ pub struct Rows {
     /// Which columns the images hold, before and after.
     present: [Vec<u8>; 2],
     at: usize,
+    /// Why these rows cannot be replicated.
+    refusal: Option<&'static str>,
 }
 
 impl Rows {
@@ -66,7 +68,12 @@ impl Rows {
             after = cursor.take(bitmap)?.to_vec();
         }
         let images = body.len() - cursor.rest().len();
-        Ok(Rows { map, kind, body, images, present: [before, after], at: images })
+        Ok(Rows { map, kind, body, images, present: [before, after], at: images, refusal: None })
+    }
+
+    /// The same rows, refused when somebody wants to decode them.
+    pub(super) fn refused(self, refusal: Option<&'static str>) -> Rows {
+        Rows { refusal, ..self }
     }
 
     /// The table.
@@ -89,6 +96,9 @@ impl Rows {
     /// # Errors
     /// When an image is not full or the bytes do not make sense; the rows behind are lost then.
     pub fn next(&mut self, layout: &Layout) -> Result<Option<RowPair>, Error> {
+        if let Some(why) = self.refusal {
+            return Err(layout.malformed(why));
+        }
         let mut cursor = Cursor::new(&self.body[self.at..]);
         if cursor.is_empty() {
             return Ok(None);

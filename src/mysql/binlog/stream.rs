@@ -46,14 +46,23 @@ pub enum Event {
     Statement {
         /// Schema in use.
         schema: String,
-        /// Text.
+        /// Text; characters that are no UTF-8 are replaced.
         sql: String,
+        /// Whether the text is exact.
+        is_utf8: bool,
         /// Whether it stands inside a transaction.
         in_transaction: bool,
         /// Where the next event begins.
         end: Position,
         /// When it was executed on the source, in microseconds since 1970.
         commit_time_us: u64,
+    },
+    /// Rows of the current transaction given so far may not count: it was rolled back.
+    RolledBack {
+        /// Whether the transaction is over, or only a part of it undone.
+        whole: bool,
+        /// Where the next event begins.
+        end: Position,
     },
     /// Something outside transactions that changes no row; the stream has come so far.
     Passed {
@@ -72,7 +81,11 @@ pub struct Stream {
     inner: BinlogStream,
     endpoint: String,
     position: Position,
+    /// Before the first format description the driver does not know that events have checksums.
+    has_format: bool,
     in_transaction: bool,
+    /// The current transaction is one of XA.
+    in_xa: bool,
     commit_time_us: Option<u64>,
     maps: HashMap<u64, (Vec<u8>, Arc<TableMap>)>,
     /// Bytes of a compressed transaction's events still to come.
@@ -120,7 +133,9 @@ impl Stream {
             inner,
             endpoint: endpoint.to_string(),
             position: from.clone(),
+            has_format: false,
             in_transaction: false,
+            in_xa: false,
             commit_time_us: None,
             maps: HashMap::new(),
             payload: 0,
@@ -175,12 +190,11 @@ impl Stream {
                 self.map(body)?;
                 Ok(None)
             }
-            kind::WRITE_ROWS_V1 => self.rows(Kind::Insert, false, body).map(Some),
-            kind::UPDATE_ROWS_V1 => self.rows(Kind::Update, false, body).map(Some),
-            kind::DELETE_ROWS_V1 => self.rows(Kind::Delete, false, body).map(Some),
-            kind::WRITE_ROWS => self.rows(Kind::Insert, true, body).map(Some),
-            kind::UPDATE_ROWS => self.rows(Kind::Update, true, body).map(Some),
-            kind::DELETE_ROWS => self.rows(Kind::Delete, true, body).map(Some),
+            kind::WRITE_ROWS_V1 | kind::WRITE_ROWS => self.rows(Kind::Insert, kind, body),
+            kind::UPDATE_ROWS_V1 | kind::UPDATE_ROWS | kind::PARTIAL_UPDATE_ROWS => {
+                self.rows(Kind::Update, kind, body)
+            }
+            kind::DELETE_ROWS_V1 | kind::DELETE_ROWS => self.rows(Kind::Delete, kind, body),
             kind::GTID | kind::ANONYMOUS_GTID => {
                 self.commit_time_us = packet::commit_time(body).filter(|&time| time > 0);
                 Ok(None)
@@ -195,7 +209,9 @@ impl Stream {
             }
             kind::MARIADB_GTID => self.mariadb_gtid(body),
             kind::XID => Ok(Some(self.commit(seconds))),
-            kind::QUERY => self.query(body, seconds),
+            kind::XA_PREPARE => Ok(Some(self.commit(seconds))),
+            kind::QUERY => self.query(packet::query(body), seconds),
+            kind::EXECUTE_LOAD_QUERY => self.query(packet::load_query(body), seconds),
             kind::TRANSACTION_PAYLOAD => {
                 // The driver passes the events inside on, but says nothing when it cannot.
                 let payload = event
@@ -203,6 +219,12 @@ impl Stream {
                     .map_err(|e| self.malformed("compressed transaction", e))?;
                 self.payload = payload.uncompressed_size();
                 Ok(None)
+            }
+            // It names the file that was asked for, and on MariaDB a checksum is left behind the name.
+            kind::ROTATE if !self.has_format => Ok(None),
+            kind::FORMAT_DESCRIPTION => {
+                self.has_format = true;
+                Ok(self.passed())
             }
             kind::ROTATE => {
                 let body = self.without_checksum(body);
@@ -281,7 +303,14 @@ impl Stream {
         Ok(())
     }
 
-    fn rows(&self, kind: Kind, extra: bool, body: &[u8]) -> Result<Event, Error> {
+    fn rows(&self, kind: Kind, code: u8, body: &[u8]) -> Result<Option<Event>, Error> {
+        let refusal = if code == kind::PARTIAL_UPDATE_ROWS {
+            Some("the source's binlog_row_value_options must be empty: it holds a partial JSON update")
+        } else {
+            self.in_xa.then_some("XA transactions are not replicated")
+        };
+        // Version 2 of the events carries extra data.
+        let extra = code >= kind::WRITE_ROWS;
         let id = body.get(..6).map_or(0, |id| {
             id.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
         });
@@ -289,52 +318,60 @@ impl Stream {
             return Err(self.malformed("rows", format!("no table map with number {id}")));
         };
         Rows::parse(Arc::clone(map), kind, extra, body.to_vec())
-            .map(Event::Rows)
+            .map(|rows| Some(Event::Rows(rows.refused(refusal))))
             .map_err(|Short| self.malformed("rows", format!("table {}", map.name())))
     }
 
     fn mariadb_gtid(&mut self, body: &[u8]) -> Result<Option<Event>, Error> {
         let gtid =
             packet::mariadb_gtid(body).map_err(|Short| self.malformed("GTID", "too short"))?;
-        if gtid.xa {
-            return Err(self.unsupported("an XA transaction", "do not use XA on the source"));
-        }
         if gtid.standalone {
             return Ok(None);
         }
         self.in_transaction = true;
+        self.in_xa = gtid.xa;
         Ok(Some(Event::Begin))
     }
 
     fn commit(&mut self, seconds: u64) -> Event {
         self.in_transaction = false;
+        self.in_xa = false;
         let commit_time_us = self.commit_time_us.take().unwrap_or(seconds);
         Event::Commit { end: self.position.clone(), commit_time_us }
     }
 
-    fn query(&mut self, body: &[u8], seconds: u64) -> Result<Option<Event>, Error> {
-        let query = packet::query(body).map_err(|Short| self.malformed("query", "too short"))?;
+    fn query(
+        &mut self,
+        query: Result<packet::Query, Short>,
+        seconds: u64,
+    ) -> Result<Option<Event>, Error> {
+        let query = query.map_err(|Short| self.malformed("query", "too short"))?;
+        let end = || self.position.clone();
         match query.sql.as_slice() {
             b"BEGIN" => {
                 self.in_transaction = true;
                 return Ok(Some(Event::Begin));
             }
             b"COMMIT" => return Ok(Some(self.commit(seconds))),
-            sql if starts_with(sql, b"SAVEPOINT") => return Ok(None),
+            b"ROLLBACK" => {
+                let end = end();
+                self.commit(seconds);
+                return Ok(Some(Event::RolledBack { whole: true, end }));
+            }
             sql if starts_with(sql, b"ROLLBACK") => {
-                return Err(self.unsupported(
-                    "a transaction that was rolled back in part",
-                    "use only transactional tables on the source",
-                ));
+                return Ok(Some(Event::RolledBack { whole: false, end: end() }));
             }
-            sql if starts_with(sql, b"XA ") => {
-                return Err(self.unsupported("an XA transaction", "do not use XA on the source"));
+            sql if starts_with(sql, b"XA START") => {
+                (self.in_transaction, self.in_xa) = (true, true);
+                return Ok(Some(Event::Begin));
             }
+            sql if starts_with(sql, b"SAVEPOINT") || starts_with(sql, b"XA END") => return Ok(None),
             _ => {}
         }
-        let sql = String::from_utf8(query.sql).map_err(|_| {
-            self.unsupported("a statement that is not UTF-8", "use utf8mb4 clients")
-        })?;
+        let (sql, is_utf8) = match String::from_utf8(query.sql) {
+            Ok(sql) => (sql, true),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+        };
         let commit_time_us = if self.in_transaction {
             seconds
         } else {
@@ -343,6 +380,7 @@ impl Stream {
         Ok(Some(Event::Statement {
             schema: query.schema,
             sql,
+            is_utf8,
             in_transaction: self.in_transaction,
             end: self.position.clone(),
             commit_time_us,
@@ -358,10 +396,10 @@ impl Stream {
             | kind::RAND
             | kind::USER_VAR
             | kind::ROWS_QUERY
+            | kind::BEGIN_LOAD_QUERY
             | kind::TRANSACTION_CONTEXT
             | kind::MARIADB_ANNOTATE_ROWS => Ok(None),
             kind::STOP
-            | kind::FORMAT_DESCRIPTION
             | kind::HEARTBEAT
             | kind::HEARTBEAT_V2
             | kind::IGNORABLE
@@ -370,17 +408,6 @@ impl Stream {
             | kind::MARIADB_CHECKPOINT
             | kind::MARIADB_GTID_LIST
             | kind::MARIADB_START_ENCRYPTION => Ok(self.passed()),
-            kind::PARTIAL_UPDATE_ROWS => Err(self.unsupported(
-                "a partial update of JSON",
-                "the source's binlog_row_value_options must be empty in every session",
-            )),
-            kind::XA_PREPARE => {
-                Err(self.unsupported("an XA transaction", "do not use XA on the source"))
-            }
-            kind::BEGIN_LOAD_QUERY | kind::EXECUTE_LOAD_QUERY => Err(self.unsupported(
-                "a LOAD DATA statement",
-                "the source's binlog_format must be ROW in every session",
-            )),
             kind::INCIDENT => {
                 Err(self.unsupported("an incident", "the source lost events; copy the data anew"))
             }

@@ -174,30 +174,31 @@ impl LiveChanges {
         end
     }
 
-    fn statement(
-        &mut self,
-        schema: String,
-        sql: String,
-        in_transaction: bool,
-        end: Position,
-    ) -> Result<Option<Change>, Error> {
-        match meaning(&sql, &schema, &self.origin.schemas) {
-            Meaning::Nothing if in_transaction => Ok(None),
-            Meaning::Nothing => Ok(Some(Change::Passed { end: self.boundary(end) })),
-            Meaning::Execute if !in_transaction => {
+    fn statement(&mut self, statement: Statement) -> Result<Option<Change>, Error> {
+        let Statement { schema, sql, is_utf8, in_transaction, end } = statement;
+        let why = match meaning(&sql, &schema, &self.origin.schemas) {
+            Meaning::Nothing if in_transaction => return Ok(None),
+            Meaning::Nothing => return Ok(Some(Change::Passed { end: self.boundary(end) })),
+            Meaning::Execute if is_utf8 && !in_transaction => {
                 let end = self.boundary(end);
-                Ok(Some(Change::Ddl(Ddl { schema, sql, end, executed: None })))
+                return Ok(Some(Change::Ddl(Ddl { schema, sql, end, executed: None })));
             }
-            refused => Err(Error::Statement {
-                sql: sql.chars().take(200).collect(),
-                position: end.to_string(),
-                why: match refused {
-                    Meaning::Refuse(why) => why,
-                    _ => "it stands inside a transaction",
-                },
-            }),
-        }
+            Meaning::Execute if is_utf8 => "it stands inside a transaction",
+            Meaning::Execute => "it is no UTF-8",
+            Meaning::Refuse(why) => why,
+        };
+        let sql = sql.chars().take(200).collect();
+        Err(Error::Statement { sql, position: end.to_string(), why })
     }
+}
+
+/// A statement of the binlog.
+struct Statement {
+    schema: String,
+    sql: String,
+    is_utf8: bool,
+    in_transaction: bool,
+    end: Position,
 }
 
 impl ChangeStream for LiveChanges {
@@ -221,11 +222,23 @@ impl ChangeStream for LiveChanges {
                         Change::Passed { end }
                     });
                 }
-                Event::Statement { schema, sql, in_transaction, end, .. } => {
-                    if let Some(change) = self.statement(schema, sql, in_transaction, end)? {
+                Event::Statement { schema, sql, is_utf8, in_transaction, end, .. } => {
+                    let statement = Statement { schema, sql, is_utf8, in_transaction, end };
+                    if let Some(change) = self.statement(statement)? {
                         return Ok(change);
                     }
                 }
+                Event::RolledBack { end, .. } if self.given > 0 => {
+                    return Err(Error::Statement {
+                        sql: "ROLLBACK".to_owned(),
+                        position: end.to_string(),
+                        why: "rows before it are applied already; use only transactional tables",
+                    });
+                }
+                Event::RolledBack { whole: true, end } => {
+                    return Ok(Change::Passed { end: self.boundary(end) });
+                }
+                Event::RolledBack { whole: false, .. } => {}
                 Event::Passed { end } => {
                     return Ok(Change::Passed { end: self.boundary(end) });
                 }
