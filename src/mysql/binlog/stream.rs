@@ -305,7 +305,9 @@ impl Stream {
 
     fn rows(&self, kind: Kind, code: u8, body: &[u8]) -> Result<Option<Event>, Error> {
         let refusal = if code == kind::PARTIAL_UPDATE_ROWS {
-            Some("the source's binlog_row_value_options must be empty: it holds a partial JSON update")
+            Some(
+                "the source's binlog_row_value_options must be empty: it holds a partial JSON update",
+            )
         } else {
             self.in_xa.then_some("XA transactions are not replicated")
         };
@@ -365,7 +367,9 @@ impl Stream {
                 (self.in_transaction, self.in_xa) = (true, true);
                 return Ok(Some(Event::Begin));
             }
-            sql if starts_with(sql, b"SAVEPOINT") || starts_with(sql, b"XA END") => return Ok(None),
+            sql if starts_with(sql, b"SAVEPOINT") || starts_with(sql, b"XA END") => {
+                return Ok(None);
+            }
             _ => {}
         }
         let (sql, is_utf8) = match String::from_utf8(query.sql) {

@@ -133,7 +133,11 @@ impl TableCheckpoints {
         Ok(TableCheckpoints { endpoint: endpoint.clone(), session, table })
     }
 
-    fn position(&self, name: Option<String>, offset: Option<u64>) -> Result<Option<Position>, Error> {
+    fn position(
+        &self,
+        name: Option<String>,
+        offset: Option<u64>,
+    ) -> Result<Option<Position>, Error> {
         match name {
             None => Ok(None),
             Some(name) if name.is_empty() => Ok(None),
@@ -165,8 +169,7 @@ impl Checkpoints for TableCheckpoints {
 
     async fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
         let offset = |position: &Position| {
-            u32::try_from(position.offset)
-                .map_err(|_| Error::TooFar { position: position.clone() })
+            u32::try_from(position.offset).map_err(|_| Error::TooFar { position: position.clone() })
         };
         let (exit_name, exit_offset) = match &checkpoint.exit_safe {
             Some(exit) => (exit.file.to_string(), offset(exit)?),
@@ -182,8 +185,7 @@ impl Checkpoints for TableCheckpoints {
             self.table
         );
         let position = &checkpoint.position;
-        let params =
-            (ROW_ID, position.file.to_string(), offset(position)?, exit_name, exit_offset);
+        let params = (ROW_ID, position.file.to_string(), offset(position)?, exit_name, exit_offset);
         self.session.rows_with(&sql, params).await?;
         Ok(())
     }

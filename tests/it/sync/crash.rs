@@ -54,7 +54,8 @@ async fn resumes_after_any_end(flavor: Flavor) {
 
     // After an orderly end nothing is executed twice: plain inserts again, and every row is found.
     let mut source = replica.source().await;
-    execute(&mut source, &["DELETE FROM several", "INSERT INTO several VALUES (1, 1, 'z', 1)"]).await;
+    execute(&mut source, &["DELETE FROM several", "INSERT INTO several VALUES (1, 1, 'z', 1)"])
+        .await;
     let synced = replica.catch_up().await.expect("replicated");
     assert_eq!(synced.mismatched, 0);
     replica.assert_equal(&["several"]).await;

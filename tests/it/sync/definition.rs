@@ -41,7 +41,8 @@ async fn tables_change_in_the_stream(flavor: Flavor) {
     let synced = replica.catch_up().await.expect("replicated");
     replica.assert_equal(&["t", "fresh"]).await;
     assert_eq!((synced.ddl, synced.mismatched), (9, 0));
-    let run: Option<String> = replica.target().await.value("SELECT run FROM _dmbench").await.expect("there");
+    let run: Option<String> =
+        replica.target().await.value("SELECT run FROM _dmbench").await.expect("there");
     assert_eq!(run.as_deref(), Some("test"), "the owner table is each end's own");
 }
 

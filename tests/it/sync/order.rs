@@ -61,8 +61,7 @@ fn hot_key_updates_at_16_workers_on_mariadb() {
     runtime().block_on(hot_key_updates_at_16_workers(Flavor::Mariadb));
 }
 
-pub const SEVERAL_KEYS: &str =
-    "CREATE TABLE several (id INT PRIMARY KEY, u INT, name VARCHAR(20) COLLATE utf8mb4_general_ci, v \
+pub const SEVERAL_KEYS: &str = "CREATE TABLE several (id INT PRIMARY KEY, u INT, name VARCHAR(20) COLLATE utf8mb4_general_ci, v \
      INT, UNIQUE KEY (u), UNIQUE KEY (name))";
 
 /// Random writes with many collisions; those that the source refuses are no part of the history.

@@ -75,8 +75,12 @@ fn partial_updates_of_json() {
 
 #[test]
 fn xa_transactions() {
-    let statements =
-        ["XA START 'x'", "INSERT INTO t VALUES (1, 1, 'x')", "XA END 'x'", "XA COMMIT 'x' ONE PHASE"];
+    let statements = [
+        "XA START 'x'",
+        "INSERT INTO t VALUES (1, 1, 'x')",
+        "XA END 'x'",
+        "XA COMMIT 'x' ONE PHASE",
+    ];
     for flavor in [Flavor::Mysql, Flavor::Mariadb] {
         let mut prepared = statements.to_vec();
         prepared.insert(3, "XA PREPARE 'x'");

@@ -178,8 +178,7 @@ impl Applier for SqlApplier {
     }
 
     async fn define(&mut self, ddl: &Ddl, safe: bool) -> Result<(), Error> {
-        let error =
-            |source| Error::Ddl { position: ddl.end.to_string(), source: Box::new(source) };
+        let error = |source| Error::Ddl { position: ddl.end.to_string(), source: Box::new(source) };
         if !ddl.schema.is_empty() {
             self.session
                 .execute(&format!("USE {}", quote_name(&ddl.schema)))
@@ -188,7 +187,9 @@ impl Applier for SqlApplier {
         }
         match self.session.execute(&ddl.sql).await {
             Ok(_) => Ok(()),
-            Err(source) if safe && source.code().is_some_and(|c| DONE_BEFORE.contains(&c)) => Ok(()),
+            Err(source) if safe && source.code().is_some_and(|c| DONE_BEFORE.contains(&c)) => {
+                Ok(())
+            }
             Err(source) => Err(error(source)),
         }
     }

@@ -99,7 +99,8 @@ impl Words<'_> {
         let mut names = Vec::new();
         while let Some(name) = self.name() {
             names.push(name);
-            let to = matches!(self.tokens.first(), Some(Token::Word(w)) if w.eq_ignore_ascii_case("to"));
+            let to =
+                matches!(self.tokens.first(), Some(Token::Word(w)) if w.eq_ignore_ascii_case("to"));
             if to {
                 self.tokens = &self.tokens[1..];
             } else if !self.take_symbol(',') {
@@ -123,16 +124,16 @@ impl Words<'_> {
                 self.skip(&["IF", "NOT", "EXISTS"]);
                 let names = self.names();
                 let tail = sql.trim_end().to_ascii_uppercase();
-                if tail.ends_with("START TRANSACTION") && names.iter().any(|n| replicated(&n.schema)) {
+                if tail.ends_with("START TRANSACTION")
+                    && names.iter().any(|n| replicated(&n.schema))
+                {
                     return Meaning::Refuse("CREATE TABLE … SELECT is not replicated yet");
                 }
                 of_tables(&names, replicated)
             }
             "INDEX" => {
                 self.skip(&["IF", "NOT", "EXISTS"]);
-                let is_on = |token: &Token| {
-                    matches!(token, Token::Word(word) if word.eq_ignore_ascii_case("on"))
-                };
+                let is_on = |token: &Token| matches!(token, Token::Word(word) if word.eq_ignore_ascii_case("on"));
                 let Some(on) = self.tokens.iter().position(is_on) else { return Meaning::Nothing };
                 self.tokens = &self.tokens[on + 1..];
                 of_tables(self.name().as_slice(), replicated)
@@ -206,7 +207,9 @@ fn tokens(sql: &str) -> Vec<Token> {
             '/' if chars.peek() == Some(&'*') => {
                 chars.next();
                 if chars.peek() == Some(&'!') || chars.peek() == Some(&'M') {
-                    while chars.next_if(|c| matches!(c, '!' | 'M') || c.is_ascii_digit()).is_some() {}
+                    while chars.next_if(|c| matches!(c, '!' | 'M') || c.is_ascii_digit()).is_some()
+                    {
+                    }
                 } else {
                     let mut last = ' ';
                     for c in chars.by_ref() {
@@ -222,7 +225,8 @@ fn tokens(sql: &str) -> Vec<Token> {
             }
             c if c.is_alphanumeric() || matches!(c, '_' | '$') => {
                 let mut word = String::from(c);
-                while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '$')) {
+                while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '$'))
+                {
                     word.push(c);
                 }
                 tokens.push(Token::Word(word));

@@ -38,13 +38,13 @@ fn tables(keyless: bool) -> Vec<Arc<ReplicaTable>> {
         table(
             "composite",
             &["a int", "b int", "c int?", "d varchar bin?"],
-            &[("PRIMARY", &[(0, None), (1, None)]), ("c", &[(2, None), (1, None)]), ("d", &[(3, Some(2))])],
+            &[
+                ("PRIMARY", &[(0, None), (1, None)]),
+                ("c", &[(2, None), (1, None)]),
+                ("d", &[(3, Some(2))]),
+            ],
         ),
-        table(
-            "text",
-            &["id varchar general_ci", "payload int"],
-            &[("PRIMARY", &[(0, None)])],
-        ),
+        table("text", &["id varchar general_ci", "payload int"], &[("PRIMARY", &[(0, None)])]),
     ];
     if keyless {
         shapes.push(table("keyless", &["a int?", "b varchar general_ci"], &[]));

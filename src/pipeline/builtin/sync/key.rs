@@ -142,9 +142,7 @@ fn exact(value: &Value, cut: Option<usize>, hasher: &mut Hasher64) {
         }
         Value::DateTime(moment) => {
             hasher.word(
-                u64::from(moment.year) << 16
-                    | u64::from(moment.month) << 8
-                    | u64::from(moment.day),
+                u64::from(moment.year) << 16 | u64::from(moment.month) << 8 | u64::from(moment.day),
             );
             hasher.word(
                 u64::from(moment.hour) << 48

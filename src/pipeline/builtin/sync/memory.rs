@@ -11,11 +11,11 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::sync::Notify;
 
+use crate::mysql::Position;
 use crate::mysql::binlog::Row;
 use crate::mysql::schema::{Column, KeyPart, Table, UniqueKey};
 use crate::mysql::session::Error as SessionError;
 use crate::mysql::value::Value;
-use crate::mysql::Position;
 use crate::pipeline::builtin::checkpoint::{self, Checkpoint, Checkpoints};
 use crate::pipeline::builtin::sync::apply::{Applied, Applier, Failure, Fate, Timing};
 use crate::pipeline::builtin::sync::change::{Change, ChangeStream, Ddl, RowChange};
@@ -23,7 +23,11 @@ use crate::pipeline::builtin::sync::error::Error;
 use crate::pipeline::builtin::sync::table::ReplicaTable;
 
 /// A table of integers and text: `name type` with `?` behind a column that allows NULL.
-pub(super) fn table(name: &str, columns: &[&str], keys: &[(&str, &[(usize, Option<u32>)])]) -> Table {
+pub(super) fn table(
+    name: &str,
+    columns: &[&str],
+    keys: &[(&str, &[(usize, Option<u32>)])],
+) -> Table {
     let column = |text: &&str| {
         let nullable = text.ends_with('?');
         let (name, data_type) = text.trim_end_matches('?').split_once(' ').expect("name type");
@@ -103,7 +107,8 @@ impl Store {
             }
             (Some(before), Some(after)) => {
                 let rows = self.tables.entry(table.name.clone()).or_default();
-                let Some(at) = rows.iter().position(|row| is_row(&change.table, row, before)) else {
+                let Some(at) = rows.iter().position(|row| is_row(&change.table, row, before))
+                else {
                     return Ok(0);
                 };
                 let old = rows[at].clone();

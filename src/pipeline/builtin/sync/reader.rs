@@ -33,10 +33,7 @@ impl Reader {
     ///
     /// # Errors
     /// What the stream says.
-    pub(super) async fn run(
-        self,
-        mut stream: impl ChangeStream,
-    ) -> Result<(), Error> {
+    pub(super) async fn run(self, mut stream: impl ChangeStream) -> Result<(), Error> {
         let counters = &self.counters.reader;
         let mut chunk = Vec::with_capacity(CHUNK);
         let mut began = Instant::now();

@@ -121,13 +121,8 @@ async fn replicate(
     progress: &watch::Sender<Progress>,
     drain: impl Future<Output = ()>,
 ) -> Result<Synced, Error> {
-    let mut checkpoints = TableCheckpoints::open(
-        &setup.target,
-        &setup.meta_schema,
-        &setup.name,
-        &setup.run,
-    )
-    .await?;
+    let mut checkpoints =
+        TableCheckpoints::open(&setup.target, &setup.meta_schema, &setup.name, &setup.run).await?;
     let start = Start::find(setup, &mut checkpoints).await?;
     let mut appliers = JoinSet::new();
     for _ in 0..=settings.worker_count.max(1) {
@@ -267,7 +262,8 @@ pub(super) async fn drive<S: ChangeStream, A: Applier, C: Checkpoints>(
     };
     let mut timing = Timing::default();
     let ended_with = {
-        let work = dispatch_and_join(dispatcher.run(drain), &mut reading, &mut workers, &mut timing);
+        let work =
+            dispatch_and_join(dispatcher.run(drain), &mut reading, &mut workers, &mut timing);
         tokio::select! {
             result = work => result,
             never = watched.publish_forever() => match never {},

@@ -93,7 +93,9 @@ fn write_equality(name: &str, value: &Value, column: &Column, sql: &mut Vec<u8>)
         }
         (Value::Bytes(bytes), Some(charset)) if charset == "latin1" => {
             // TiDB keeps latin1 text as UTF-8.
-            sql.extend_from_slice(format!("CAST(CONVERT({name} USING utf8mb4) AS BINARY)=").as_bytes());
+            sql.extend_from_slice(
+                format!("CAST(CONVERT({name} USING utf8mb4) AS BINARY)=").as_bytes(),
+            );
             write_hex(latin1_to_utf8(bytes).as_bytes(), sql);
         }
         (Value::Bytes(bytes), Some(_)) => {

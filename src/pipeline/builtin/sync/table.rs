@@ -45,8 +45,7 @@ impl ReplicaTable {
             (0..shape.columns.len()).filter(|&i| !shape.columns[i].generated).collect();
         let list: Vec<&str> = written.iter().map(|&i| column_names[i].as_str()).collect();
         let insert_head = format!("{quoted} ({}) VALUES (", list.join(","));
-        let row_key =
-            shape.row_key().map(|key| key.parts.iter().map(|part| part.column).collect());
+        let row_key = shape.row_key().map(|key| key.parts.iter().map(|part| part.column).collect());
         let keys = shape.unique_keys.iter().map(|key| Key::new(key, &shape)).collect();
         let serial = row_key.is_none() || !shape.expression_keys.is_empty();
         let mut name = Hasher64::new(0);

@@ -30,12 +30,7 @@ struct Transaction {
 impl Tracker {
     /// Everything before `applied` is on the target.
     pub(super) fn new(applied: Position) -> Tracker {
-        Tracker(Mutex::new(Open {
-            first: 0,
-            transactions: VecDeque::new(),
-            applied,
-            completed: 0,
-        }))
+        Tracker(Mutex::new(Open { first: 0, transactions: VecDeque::new(), applied, completed: 0 }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
