@@ -135,7 +135,8 @@ impl Value {
                 write_micros(*micros, out);
                 out.push(b'\'');
             }
-            Value::Year(year) => write!(out, "{year}").expect(INFALLIBLE),
+            // As text of four digits: the number 0 would be compared as the year 2000.
+            Value::Year(year) => write!(out, "'{year:04}'").expect(INFALLIBLE),
             Value::Enum(number) => write!(out, "{number}").expect(INFALLIBLE),
             Value::Json(text) => write_quoted(text.as_bytes(), out),
         }
@@ -276,4 +277,148 @@ pub(crate) fn describe(value: &Value, column: &Column) -> String {
         let _ = write!(short, "… ({} bytes)", text.len());
     }
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn column(data_type: &str, charset: Option<&str>) -> Column {
+        Column {
+            name: "c".to_owned(),
+            data_type: data_type.to_owned(),
+            column_type: data_type.to_owned(),
+            charset: charset.map(str::to_owned),
+            collation: None,
+            nullable: true,
+            generated: false,
+        }
+    }
+
+    fn literal(value: &Value, charset: Option<&str>) -> String {
+        let mut out = Vec::new();
+        value.write_literal(&column("any", charset), &mut out);
+        String::from_utf8(out).expect("literals are UTF-8")
+    }
+
+    /// What MySQL's lexer makes of a quoted string.
+    fn unquoted(literal: &str) -> Vec<u8> {
+        let inner = literal.strip_prefix('\'').and_then(|l| l.strip_suffix('\'')).expect("quoted");
+        let mut text = Vec::new();
+        let mut bytes = inner.bytes();
+        while let Some(byte) = bytes.next() {
+            match byte {
+                b'\\' => text.push(match bytes.next().expect("something is escaped") {
+                    b'0' => 0,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b'Z' => 0x1a,
+                    other => other,
+                }),
+                b'\'' => panic!("the string ends too early"),
+                other => text.push(other),
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn literals_are_what_mysql_reads() {
+        let moment =
+            DateTime { year: 2024, month: 2, day: 30, hour: 1, minute: 2, second: 3, micros: 40 };
+        let time =
+            Value::Time { negative: true, hours: 838, minutes: 59, seconds: 9, micros: 10_000 };
+        for (value, text) in [
+            (Value::Null, "NULL"),
+            (Value::Int(i64::MIN), "-9223372036854775808"),
+            (Value::UInt(u64::MAX), "18446744073709551615"),
+            (Value::Decimal("-0.50".into()), "-0.50"),
+            (Value::Date { year: 0, month: 0, day: 0 }, "'0000-00-00'"),
+            (Value::DateTime(moment), "'2024-02-30 01:02:03.000040'"),
+            (Value::Timestamp { seconds: 0, micros: 0 }, "'0000-00-00 00:00:00'"),
+            (Value::Timestamp { seconds: 0, micros: 1 }, "'1970-01-01 00:00:00.000001'"),
+            (Value::Timestamp { seconds: u32::MAX, micros: 0 }, "'2106-02-07 06:28:15'"),
+            (time, "'-838:59:09.010000'"),
+            (Value::Year(0), "'0000'"),
+            (Value::Enum(3), "3"),
+            (Value::Set(u64::MAX), "18446744073709551615"),
+            (Value::Bytes(b"\x00\xffa".as_slice().into()), "x'00FF61'"),
+            (Value::Bytes(b"".as_slice().into()), "x''"),
+        ] {
+            assert_eq!(literal(&value, None), text);
+        }
+    }
+
+    #[test]
+    fn text_is_told_in_utf8_or_by_its_own_character_set() {
+        let text = |bytes: &[u8], charset| literal(&Value::Bytes(bytes.into()), Some(charset));
+        assert_eq!(text("Grüße".as_bytes(), "utf8mb4"), "'Grüße'");
+        assert_eq!(text(b"Gr\xfc\x80\x81", "latin1"), "'Grü€\u{81}'");
+        assert_eq!(text(b"plain", "gbk"), "'plain'");
+        assert_eq!(text(b"\xba\xba\x5c", "gbk"), "_gbk x'BABA5C'");
+        assert_eq!(text(b"\x00A", "utf16"), "_utf16 x'0041'");
+        assert_eq!(text(b"\xff", "utf8mb4"), "_utf8mb4 x'FF'");
+    }
+
+    proptest! {
+        #[test]
+        fn quoted_text_reads_back(text in any::<String>()) {
+            let value = Value::Bytes(text.as_bytes().into());
+            prop_assert_eq!(unquoted(&literal(&value, Some("utf8mb4"))), text.as_bytes());
+        }
+
+        #[test]
+        fn hex_reads_back(bytes in any::<Vec<u8>>()) {
+            let text = literal(&Value::Bytes(bytes.as_slice().into()), None);
+            let digits = text.strip_prefix("x'").and_then(|t| t.strip_suffix('\'')).expect("hex");
+            let back: Vec<u8> = (0..digits.len())
+                .step_by(2)
+                .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits"))
+                .collect();
+            prop_assert_eq!(back, bytes);
+        }
+
+        #[test]
+        fn every_latin1_byte_has_a_character_of_its_own(bytes in any::<Vec<u8>>()) {
+            let text = latin1_to_utf8(&bytes);
+            prop_assert_eq!(text.chars().count(), bytes.len());
+            for (character, byte) in text.chars().zip(&bytes) {
+                prop_assert_eq!(character.is_ascii(), byte.is_ascii());
+            }
+        }
+
+        #[test]
+        fn doubles_read_back_to_the_bit(bits in any::<u64>()) {
+            let number = f64::from_bits(bits);
+            prop_assume!(number.is_finite());
+            let text = literal(&Value::Double(number), None);
+            prop_assert!(text.contains('e'), "{} would be read as DECIMAL", text);
+            prop_assert_eq!(text.parse::<f64>().expect("a number").to_bits(), bits);
+        }
+
+        #[test]
+        fn floats_read_back_to_the_bit(bits in any::<u32>()) {
+            let number = f32::from_bits(bits);
+            prop_assume!(number.is_finite());
+            // The server reads a DOUBLE and rounds it.
+            let text = literal(&Value::Float(number), None);
+            prop_assert_eq!((text.parse::<f64>().expect("a number") as f32).to_bits(), bits);
+        }
+
+        #[test]
+        fn timestamps_agree_with_a_calendar_library(seconds in 1..u32::MAX, micros in 0..1_000_000u32) {
+            let text = literal(&Value::Timestamp { seconds, micros }, None);
+            let moment = jiff::Timestamp::new(i64::from(seconds), micros as i32 * 1_000)
+                .expect("in range")
+                .to_zoned(jiff::tz::TimeZone::UTC);
+            let expected = if micros == 0 {
+                moment.strftime("'%Y-%m-%d %H:%M:%S'").to_string()
+            } else {
+                moment.strftime("'%Y-%m-%d %H:%M:%S.%6f'").to_string()
+            };
+            prop_assert_eq!(text, expected);
+        }
+    }
 }

@@ -8,6 +8,8 @@
 //!
 //! Not here: which schemas matter, what a statement means, how changes are applied.
 
+#[cfg(test)]
+mod bytes;
 mod cursor;
 mod error;
 mod json;

@@ -88,3 +88,122 @@ impl Hasher for Identity {
         self.0 = number;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql::binlog::Row;
+    use crate::mysql::value::Value;
+    use crate::pipeline::builtin::sync::memory::table;
+    use crate::pipeline::builtin::sync::table::ReplicaTable;
+
+    /// `t (id PRIMARY KEY, u UNIQUE, name UNIQUE)`.
+    fn several() -> ReplicaTable {
+        ReplicaTable::new(table(
+            "t",
+            &["id int", "u int?", "name varchar general_ci?"],
+            &[("PRIMARY", &[(0, None)]), ("name", &[(2, None)]), ("u", &[(1, None)])],
+        ))
+    }
+
+    fn row(id: i64, u: Option<i64>, name: Option<&str>) -> Row {
+        vec![
+            Value::Int(id),
+            u.map_or(Value::Null, Value::Int),
+            name.map_or(Value::Null, |name| Value::Bytes(name.as_bytes().into())),
+        ]
+    }
+
+    fn keys(table: &ReplicaTable, images: &[&Row]) -> Vec<u64> {
+        let mut keys = Vec::new();
+        for image in images {
+            assert!(table.add_keys(image, &mut keys), "{image:?} can be folded");
+        }
+        keys
+    }
+
+    #[test]
+    fn rows_that_share_a_key_go_to_one_worker() {
+        let table = several();
+        let mut conflicts = Conflicts::new(16);
+        let insert = keys(&table, &[&row(1, Some(5), None)]);
+        let Place::Worker(worker) = conflicts.place(&insert) else { panic!("no conflict yet") };
+        // The update frees u = 5 and takes u = 6; whoever takes either comes behind it.
+        let update = keys(&table, &[&row(1, Some(5), None), &row(1, Some(6), None)]);
+        assert_eq!(conflicts.place(&update), Place::Worker(worker));
+        for next in [row(9, Some(5), None), row(10, Some(6), None)] {
+            assert_eq!(conflicts.place(&keys(&table, &[&next])), Place::Worker(worker));
+        }
+    }
+
+    #[test]
+    fn a_row_between_two_workers_is_a_conflict_until_a_barrier() {
+        let table = several();
+        let mut conflicts = Conflicts::new(16);
+        let first = conflicts.place(&keys(&table, &[&row(1, Some(1), None)]));
+        let apart = (2..100)
+            .find(|&id| conflicts.place(&keys(&table, &[&row(id, Some(id), None)])) != first);
+        let id = apart.expect("sixteen workers get something");
+        let update = keys(&table, &[&row(id, Some(id), None), &row(id, Some(1), None)]);
+        assert_eq!(conflicts.place(&update), Place::Conflict);
+        conflicts.clear();
+        assert!(matches!(conflicts.place(&update), Place::Worker(_)));
+    }
+
+    #[test]
+    fn one_worker_has_no_conflicts() {
+        let table = several();
+        let mut conflicts = Conflicts::new(1);
+        for id in 1..50 {
+            let images = [&row(id, Some(id), None), &row(id, Some(id + 1), None)];
+            assert_eq!(conflicts.place(&keys(&table, &images)), Place::Worker(0));
+        }
+    }
+
+    #[test]
+    fn null_is_no_key_and_equal_names_are_one() {
+        let table = several();
+        let key_count = |row: Row| keys(&table, &[&row]).len();
+        assert_eq!(key_count(row(1, None, None)), 1);
+        assert_eq!(key_count(row(1, Some(1), None)), 2);
+        let name = |text: &str| keys(&table, &[&row(1, None, Some(text))]);
+        assert_eq!(name("Anna"), name("aNNA  "));
+        assert_ne!(name("Anna"), name("Ann"));
+        // The same value under another key is another key.
+        let (id, u) =
+            (keys(&table, &[&row(7, None, None)]), keys(&table, &[&row(1, Some(7), None)]));
+        assert!(!u.contains(&id[0]));
+    }
+
+    #[test]
+    fn text_that_cannot_be_folded_makes_its_key_coarse() {
+        let table = several();
+        let mut some = Vec::new();
+        assert!(!table.add_keys(&row(1, None, Some("Änne")), &mut some), "a barrier is due");
+        let umlaut = keys(&table, &[&row(1, None, Some("Änne"))]);
+        let plain = keys(&table, &[&row(2, None, Some("zoe"))]);
+        assert_eq!(umlaut[1], plain[1], "all names are one key now");
+        assert_eq!(keys(&table, &[&row(3, None, None)]).len(), 1, "NULL still is none");
+    }
+
+    #[test]
+    fn a_table_without_a_key_is_one_queue() {
+        for keys_of in [&[][..], &[("u", &[(1usize, None)][..])][..]] {
+            let table = ReplicaTable::new(table("t", &["a int", "u int?"], keys_of));
+            let (first, second) =
+                (vec![Value::Int(1), Value::Null], vec![Value::Int(2), Value::Int(3)]);
+            assert_eq!(keys(&table, &[&first]), keys(&table, &[&second]));
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_by_a_barrier() {
+        let mut conflicts = Conflicts { most: 4, ..Conflicts::new(2) };
+        for key in 0..4 {
+            assert!(matches!(conflicts.place(&[key << 40]), Place::Worker(_)));
+        }
+        assert_eq!(conflicts.place(&[9 << 40]), Place::Full);
+        conflicts.clear();
+        assert!(matches!(conflicts.place(&[9 << 40, 1, 2, 3, 4, 5]), Place::Worker(_)));
+    }
+}

@@ -204,3 +204,102 @@ impl Hasher64 {
         mixed ^ (mixed >> 32)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text_column(data_type: &str, collation: &str) -> Column {
+        Column {
+            name: "c".to_owned(),
+            data_type: data_type.to_owned(),
+            column_type: data_type.to_owned(),
+            charset: collation.split('_').next().map(str::to_owned),
+            collation: Some(collation.to_owned()),
+            nullable: false,
+            generated: false,
+        }
+    }
+
+    fn folded(fold: Fold, value: &Value) -> Option<u64> {
+        let mut hasher = Hasher64::new(1);
+        fold.add(value, &mut hasher).then(|| hasher.finish())
+    }
+
+    fn text(fold: Fold, text: &str) -> Option<u64> {
+        folded(fold, &Value::Bytes(text.as_bytes().into()))
+    }
+
+    #[test]
+    fn binary_collations_tell_case_apart_but_not_blanks_at_the_end() {
+        for collation in ["utf8mb4_bin", "utf8mb4_0900_bin", "latin1_bin", "gbk_bin"] {
+            let fold = Fold::of(&text_column("varchar", collation), None);
+            assert_ne!(text(fold, "a"), text(fold, "A"), "{collation}");
+            assert_eq!(text(fold, "a  "), text(fold, "a"), "{collation}");
+            assert!(text(fold, "ä").is_some(), "{collation}");
+        }
+    }
+
+    #[test]
+    fn known_collations_fold_ascii_and_give_up_on_the_rest() {
+        for collation in ["utf8mb4_general_ci", "utf8mb4_0900_ai_ci", "latin1_swedish_ci"] {
+            let fold = Fold::of(&text_column("varchar", collation), None);
+            assert_eq!(text(fold, "AbC "), text(fold, "abc"), "{collation}");
+            for odd in ["ä", "a\u{1}", "a\u{301}"] {
+                assert_eq!(text(fold, odd), None, "{collation}: {odd:?}");
+            }
+        }
+        for collation in
+            ["utf8mb4_lithuanian_ci", "utf8mb4_swedish_ci", "utf16_bin", "gbk_chinese_ci"]
+        {
+            assert_eq!(
+                Fold::of(&text_column("varchar", collation), None),
+                Fold::Never,
+                "{collation}"
+            );
+        }
+    }
+
+    #[test]
+    fn prefixes_are_cut_in_characters() {
+        let fold = Fold::of(&text_column("varchar", "utf8mb4_bin"), Some(2));
+        assert_eq!(text(fold, "äöü"), text(fold, "äöx"));
+        assert_ne!(text(fold, "äöü"), text(fold, "äxü"));
+        assert_eq!(text(fold, "a b"), text(fold, "a"));
+        let bytes = Fold::Exact { bytes: Some(2) };
+        assert_eq!(text(bytes, "abc"), text(bytes, "abd"));
+        assert_ne!(text(bytes, "a"), text(bytes, "a "));
+    }
+
+    #[test]
+    fn numbers_that_are_equal_are_one_key() {
+        let fold = Fold::Exact { bytes: None };
+        for (a, b) in [
+            (Value::Double(0.0), Value::Double(-0.0)),
+            (Value::Float(0.0), Value::Float(-0.0)),
+            (Value::Decimal("0.00".into()), Value::Decimal("-0.00".into())),
+        ] {
+            assert_eq!(folded(fold, &a), folded(fold, &b));
+        }
+        assert_ne!(folded(fold, &Value::Int(1)), folded(fold, &Value::Int(2)));
+    }
+
+    proptest! {
+        #[test]
+        fn different_values_rarely_share_a_hash(a in any::<u64>(), b in any::<u64>()) {
+            prop_assume!(a != b);
+            let fold = Fold::Exact { bytes: None };
+            prop_assert_ne!(folded(fold, &Value::UInt(a)), folded(fold, &Value::UInt(b)));
+        }
+
+        #[test]
+        fn folding_never_panics(bytes in any::<Vec<u8>>(), prefix in proptest::option::of(0..20u32)) {
+            for collation in ["utf8mb4_bin", "utf8mb4_general_ci", "latin1_swedish_ci", "ucs2_bin"] {
+                let fold = Fold::of(&text_column("varchar", collation), prefix);
+                let _ = folded(fold, &Value::Bytes(bytes.as_slice().into()));
+            }
+        }
+    }
+}

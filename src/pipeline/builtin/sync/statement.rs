@@ -137,3 +137,79 @@ pub(super) fn name(change: &RowChange) -> String {
     };
     format!("{kind} {}.{} ({key})", table.shape.schema, table.shape.name)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::pipeline::builtin::sync::memory::table;
+
+    fn statements(table: ReplicaTable, rows: [Option<Row>; 2], safe: bool) -> Vec<String> {
+        let [before, after] = rows;
+        let mut out = Vec::new();
+        write(&RowChange::new(Arc::new(table), before, after), safe, &mut out);
+        out.into_iter().map(|sql| String::from_utf8(sql).expect("UTF-8")).collect()
+    }
+
+    fn keyed() -> ReplicaTable {
+        let mut shape = table(
+            "t",
+            &["id int", "u int?", "g int?", "c varchar bin?"],
+            &[("PRIMARY", &[(0, None)]), ("u", &[(1, None)])],
+        );
+        shape.columns[2].generated = true;
+        ReplicaTable::new(shape)
+    }
+
+    fn row(id: i64, text: &str) -> Row {
+        vec![Value::Int(id), Value::Null, Value::Int(9), Value::Bytes(text.as_bytes().into())]
+    }
+
+    #[test]
+    fn one_statement_for_each_change_without_generated_columns() {
+        assert_eq!(
+            statements(keyed(), [None, Some(row(1, "x'"))], false),
+            [r"INSERT INTO `s`.`t` (`id`,`u`,`c`) VALUES (1,NULL,'x\'')"]
+        );
+        assert_eq!(
+            statements(keyed(), [Some(row(1, "x")), Some(row(2, "y"))], false),
+            ["UPDATE `s`.`t` SET `id`=2,`u`=NULL,`c`='y' WHERE `id`=1 LIMIT 1"]
+        );
+        assert_eq!(
+            statements(keyed(), [Some(row(1, "x")), None], false),
+            ["DELETE FROM `s`.`t` WHERE `id`=1 LIMIT 1"]
+        );
+    }
+
+    #[test]
+    fn safe_mode_may_be_executed_again() {
+        assert_eq!(
+            statements(keyed(), [None, Some(row(1, "x"))], true),
+            ["REPLACE INTO `s`.`t` (`id`,`u`,`c`) VALUES (1,NULL,'x')"]
+        );
+        assert_eq!(
+            statements(keyed(), [Some(row(1, "x")), Some(row(2, "y"))], true),
+            [
+                "DELETE FROM `s`.`t` WHERE `id`=1 LIMIT 1",
+                "REPLACE INTO `s`.`t` (`id`,`u`,`c`) VALUES (2,NULL,'y')"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_table_without_a_key_is_searched_by_all_its_bytes() {
+        let keyless = || ReplicaTable::new(table("n", &["a int?", "b varchar general_ci"], &[]));
+        let row = vec![Value::Null, Value::Bytes(b"Ab".as_slice().into())];
+        assert_eq!(
+            statements(keyless(), [Some(row.clone()), None], true),
+            ["DELETE FROM `s`.`n` WHERE `a` IS NULL AND CAST(`b` AS BINARY)=x'4162' LIMIT 1"]
+        );
+        // In safe mode too: executed again it finds nothing, where two statements would add a row.
+        assert_eq!(
+            statements(keyless(), [Some(row.clone()), Some(row)], true),
+            ["UPDATE `s`.`n` SET `a`=NULL,`b`='Ab' WHERE `a` IS NULL AND CAST(`b` AS \
+              BINARY)=x'4162' LIMIT 1"]
+        );
+    }
+}
