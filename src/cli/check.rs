@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::output;
 use crate::error::Exit;
+use crate::record::Model;
 use crate::task::estimate::{self, Estimate};
 use crate::task::{Task, keys};
 
@@ -85,14 +86,17 @@ fn facts(task: &Task) -> Vec<Vec<String>> {
         task.trial_count(),
         task.repeat.seed
     );
-    vec![
-        row("model", task.model_word().to_owned()),
-        row("workload", task.workload_in_words()),
-        row("pace", task.pace_in_words()),
+    let mut rows =
+        vec![row("model", task.model_word().to_owned()), row("workload", task.workload_in_words())];
+    if task.model != Model::Bulk {
+        rows.push(row("pace", task.pace_in_words()));
+    }
+    rows.extend([
         row("pipeline", task.pipeline.kind().to_owned()),
         row("sandbox", task.sandbox_in_words()),
         row("trials", trials),
-    ]
+    ]);
+    rows
 }
 
 fn points(task: &Task, estimate: &Estimate) -> Vec<Vec<String>> {

@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::lab::Lab;
 use crate::mysql::Session;
 use crate::mysql::session::Error;
-use crate::record::{Machine, ServerFacts};
+use crate::record::{LabFacts, Machine, ServerFacts};
 
 /// Settings that bear on throughput, lag or what a binlog holds. Servers lack some; those are left
 /// out.
@@ -86,6 +87,24 @@ pub async fn server_facts(session: &mut Session) -> Result<ServerFacts, Error> {
         address: session.endpoint().address.to_string(),
         settings,
     })
+}
+
+/// Reads identity and settings of both ends, with what is emulated between them.
+///
+/// # Errors
+/// When a server cannot be reached or asked.
+pub async fn lab_facts(lab: &Lab) -> Result<LabFacts, Error> {
+    let mut source = Session::connect(&lab.source).await?;
+    let mut target = Session::connect(&lab.target).await?;
+    let facts = LabFacts {
+        kind: lab.kind.clone(),
+        source: server_facts(&mut source).await?,
+        target: server_facts(&mut target).await?,
+        emulated: lab.emulated.clone(),
+    };
+    source.close().await;
+    target.close().await;
+    Ok(facts)
 }
 
 /// Describes the machine that runs dmbench; `folder` is where the run's files are.

@@ -19,7 +19,6 @@ use crate::error::ErrorClass;
 use crate::event::{Event, Events};
 use crate::lab::sandbox::{Needs, Sandbox};
 use crate::lab::{self, facts};
-use crate::mysql::{Session, session};
 use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
@@ -37,9 +36,6 @@ pub enum Error {
     /// The sandbox could not be started or stopped.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// A server could not be asked what it is.
-    #[error(transparent)]
-    Session(#[from] session::Error),
     /// A point does not make a valid task.
     #[error(transparent)]
     Task(#[from] task::Error),
@@ -67,7 +63,6 @@ impl Error {
         match self {
             Error::Store(error) => error.class(),
             Error::Lab(error) => error.class(),
-            Error::Session(error) => error.class(),
             Error::Task(error) => error.class(),
             Error::Resume { .. } => ErrorClass::User,
             Error::Program { .. } => ErrorClass::Bug,
@@ -282,7 +277,7 @@ impl Sweep {
                 *settings = task.sandbox.clone();
                 bench.lab = sandbox.lab().clone();
             }
-            let facts = lab_facts(&bench.lab).await?;
+            let facts = facts::lab_facts(&bench.lab).await.map_err(lab::Error::from)?;
             let known = self.run.tasks.iter_mut().find(|known| known.name == task.name);
             if let Some(known) = known {
                 match &known.lab {
@@ -318,20 +313,6 @@ fn same_servers(a: &lab::sandbox::Settings, b: &lab::sandbox::Settings) -> bool 
         ..a.clone()
     };
     b_network == *b && proxied(a) == proxied(b)
-}
-
-async fn lab_facts(lab: &lab::Lab) -> Result<LabFacts, Error> {
-    let mut source = Session::connect(&lab.source).await?;
-    let mut target = Session::connect(&lab.target).await?;
-    let facts = LabFacts {
-        kind: lab.kind.clone(),
-        source: facts::server_facts(&mut source).await?,
-        target: facts::server_facts(&mut target).await?,
-        emulated: lab.emulated.clone(),
-    };
-    source.close().await;
-    target.close().await;
-    Ok(facts)
 }
 
 fn same_versions(before: &LabFacts, now: &LabFacts) -> Result<(), String> {

@@ -11,8 +11,8 @@ impl Task {
         rules::word(self.model)
     }
 
-    /// The workload in short, such as `sysbench oltp_insert, 4 × 50,000 rows, uniform`; knobs show
-    /// as the default of what they vary.
+    /// The workload in short, such as `sysbench oltp_insert, 4 × 50,000 rows, uniform`. What a knob
+    /// varies is named, since the value shown is then only the default.
     pub fn workload_in_words(&self) -> String {
         let Some(Settings::Sysbench(sysbench)) = &self.workload else { return "none".to_owned() };
         let script = match sysbench.script {
@@ -26,7 +26,18 @@ impl Task {
             RandType::Zipfian => "zipfian",
         };
         let rows = grouped(sysbench.table_size);
-        format!("sysbench {script}, {} × {rows} rows, {keys}", sysbench.tables)
+        let varied = self.varied("workload.");
+        format!("sysbench {script}, {} × {rows} rows, {keys}{varied}", sysbench.tables)
+    }
+
+    /// ` (table-size varies)` for the knobs whose names begin so; empty where there are none.
+    fn varied(&self, table: &str) -> String {
+        let names = self.knobs.iter().filter_map(|range| range.knob.name.strip_prefix(table));
+        match names.collect::<Vec<_>>().as_slice() {
+            [] => String::new(),
+            [one] => format!(" ({one} varies)"),
+            more => format!(" ({} vary)", more.join(", ")),
+        }
     }
 
     /// The pace in short, such as `poisson, 2,000 ops/s, 32 clients`.
@@ -40,13 +51,12 @@ impl Task {
             PaceKind::Uniform => "uniform",
             PaceKind::Poisson => "poisson",
         };
-        match self.pace.rate {
-            Some(rate) if rate.fract() == 0.0 => {
-                format!("{kind}, {} ops/s, {clients}", grouped(rate as u64))
-            }
-            Some(rate) => format!("{kind}, {rate:.1} ops/s, {clients}"),
-            None => format!("{kind}, {clients}"),
-        }
+        let rate = match self.pace.rate {
+            Some(rate) if rate.fract() == 0.0 => format!(", {} ops/s", grouped(rate as u64)),
+            Some(rate) => format!(", {rate:.1} ops/s"),
+            None => String::new(),
+        };
+        format!("{kind}{rate}, {clients}{}", self.varied("pace."))
     }
 
     /// What of the sandbox is not the default, such as `target-round-trip 2ms`.
@@ -136,6 +146,11 @@ mod tests {
         assert_eq!(task.workload_in_words(), "sysbench oltp_insert, 4 × 50,000 rows, uniform");
         assert_eq!(task.pace_in_words(), "poisson, 500 ops/s, 16 clients");
         assert_eq!(task.sandbox_in_words(), "target-round-trip 2ms, durability full");
+        let set = ["workload.tables=[1, 2]", "pace.rate=[5, 7]", "pace.clients=[1, 2]"];
+        let varied = Task::parse(Path::new("lag.toml"), demo::LAG, &set.map(str::to_owned));
+        let varied = varied.expect("task");
+        assert!(varied.workload_in_words().ends_with("uniform (tables varies)"));
+        assert!(varied.pace_in_words().ends_with(" (rate, clients vary)"));
         assert_eq!((task.facts().hash, task.facts().points.len()), (task.hash, 1));
     }
 }
