@@ -66,12 +66,9 @@ async fn tasks(
     events: &Events,
     context: &Context,
 ) -> Result<(), sweep::Error> {
-    let parse = |name: &str, text, overrides: &[String]| {
-        Task::parse(Path::new(name), text, overrides)
-    };
-    for (name, text) in
-        [("import.toml", demo::IMPORT), ("worker-count.toml", demo::WORKER_COUNT)]
-    {
+    let parse =
+        |name: &str, text, overrides: &[String]| Task::parse(Path::new(name), text, overrides);
+    for (name, text) in [("import.toml", demo::IMPORT), ("worker-count.toml", demo::WORKER_COUNT)] {
         sweep.run_task(&parse(name, text, servers)?, &context.cancel).await?;
         if context.cancel.is_cancelled() {
             return Ok(());

@@ -18,7 +18,7 @@ pub(super) struct Usage {
 
 impl Usage {
     /// `what` reads after "failed to"; `help` says what to do.
-    pub(super) fn new(what: impl Into<String>, help: impl Into<String>) -> anyhow::Error {
+    pub(super) fn error(what: impl Into<String>, help: impl Into<String>) -> anyhow::Error {
         Usage { what: what.into(), help: help.into() }.into()
     }
 }
@@ -125,7 +125,7 @@ mod tests {
     fn exits_follow_the_class() {
         assert_eq!(exit(&unreadable().into()), Exit::Invalid);
         assert_eq!(exit(&anyhow::Error::from(unreadable()).context("report")), Exit::Invalid);
-        assert_eq!(exit(&Usage::new("understand it", "say it")), Exit::Usage);
+        assert_eq!(exit(&Usage::error("understand it", "say it")), Exit::Usage);
         assert_eq!(exit(&anyhow::anyhow!("what nobody knows")), Exit::Bug);
     }
 }

@@ -4,8 +4,8 @@
 //! back. It decides nothing about measuring: what a flag means is written where it is acted upon.
 
 mod check;
-mod conclude;
 mod completions;
+mod conclude;
 mod demo;
 mod drive;
 mod failure;

@@ -32,7 +32,7 @@ pub(super) struct Arguments {
 /// Prints a report; the exit code is that of the run.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let folder = arguments.place.find(&arguments.run).ok_or_else(|| {
-        Usage::new(
+        Usage::error(
             format!("find the run {}", arguments.run.display()),
             "name its folder, or its name as dmbench list shows it",
         )
@@ -41,9 +41,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let (run, trials) = (store.run()?, store.trials()?);
     let document = Document::of(&run, &trials);
     output::print(&match arguments.format {
-        Format::Terminal => {
-            report::terminal::render(&document, output::width(), output::color())
-        }
+        Format::Terminal => report::terminal::render(&document, output::width(), output::color()),
         Format::Markdown => report::markdown::render(&document),
         Format::Json => report::json::render(&run, &trials),
     })?;

@@ -35,7 +35,7 @@ pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Res
     let tasks = Task::load_all(&arguments.tasks, &arguments.overrides)?;
     let folder = match &arguments.resume {
         Some(run) => arguments.place.find(run).ok_or_else(|| {
-            Usage::new(
+            Usage::error(
                 format!("find the run {}", run.display()),
                 "name its folder, or its name as dmbench list shows it",
             )

@@ -29,7 +29,7 @@ impl ServerUrl {
 /// The password that an environment variable holds.
 pub(super) fn password(variable: &str) -> anyhow::Result<Secret> {
     std::env::var(variable).map(Secret::new).map_err(|_| {
-        super::failure::Usage::new(
+        super::failure::Usage::error(
             format!("read a password from the environment variable {variable}: it is not set"),
             format!("set it in this shell: read -rs {variable}; export {variable}"),
         )

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde::Serialize;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
@@ -18,6 +17,7 @@ use crate::mysql::Position;
 use crate::mysql::session::Error as SessionError;
 use crate::probe::checkpoint::{Reading, Standing, bytes_behind, file_sizes, position};
 use crate::probe::line::Line;
+use crate::probe::sample::Sample;
 use crate::probe::state::{Stage, State, StatementCount, lock};
 use crate::probe::statements;
 
@@ -197,41 +197,6 @@ fn note_statements(state: &State, stage: Stage, all: Option<u64>) {
     }
 }
 
-/// A line of the samples file. What is unknown is left out.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Sample {
-    /// Seconds since the sampler was started.
-    t_s: f64,
-    /// Whether the sample lies in the window.
-    counts: bool,
-    committed_ops: u64,
-    applied_rows: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checkpoint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    checkpoint_lag_us: Option<u128>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_behind: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    standing: Option<Standing>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    marker_age_us: Option<u128>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    markers: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    markers_unseen: Option<u64>,
-    /// CPU seconds of the machine and of each process since they were started.
-    cpu_s: std::collections::BTreeMap<String, f64>,
-    /// Failed reads of all probes so far.
-    failed_reads: u64,
-    /// Why the last one failed, for the probe with the most recent trouble.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
 /// Opens the samples file.
 pub(super) async fn open_samples(path: &Path) -> std::io::Result<File> {
     File::create(path).await
@@ -254,6 +219,7 @@ pub(super) async fn write_samples(
             lock(&state.hosts).read();
         }
         let sample = sample(&state, &mut failed_before);
+        (state.counters.on_sample)(&sample);
         let outcome = match &mut file {
             Some(file) => append(file, &sample).await,
             None => Ok(()),

@@ -11,6 +11,7 @@ mod line;
 pub mod marker;
 mod observed;
 mod position;
+mod sample;
 mod sampler;
 mod state;
 mod statements;
@@ -18,6 +19,7 @@ mod statements;
 pub use checkpoint::Standing;
 pub use observed::Observed;
 pub use position::SourceTrack;
+pub use sample::Sample;
 pub use sampler::{Counters, ProbePlan, Sampler};
 
 use std::path::PathBuf;

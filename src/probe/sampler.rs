@@ -17,6 +17,7 @@ use crate::probe::jobs::{
 };
 use crate::probe::line::{Failures, Line};
 use crate::probe::observed::{Observed, observe};
+use crate::probe::sample::Sample;
 use crate::probe::state::{Hosts, Stage, State, Watched, lock};
 use crate::probe::{Error, checkpoint, host, marker};
 
@@ -42,18 +43,24 @@ pub struct ProbePlan {
     pub samples: Option<PathBuf>,
 }
 
-/// Counters of the trial's work, which grow and never fall.
+/// The trial's side of sampling: counters of its work, which grow and never fall, and an ear.
 pub struct Counters {
     /// Ops that the workload has committed on the source.
     pub committed_ops: Box<dyn Fn() -> u64 + Send + Sync>,
     /// Row changes that the pipeline says are applied.
     pub applied_rows: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// Told each sample; must not block.
+    pub on_sample: Box<dyn Fn(&Sample) + Send + Sync>,
 }
 
 impl Counters {
-    /// Counters that stay at 0.
+    /// Counters that stay at 0, and nobody who listens.
     pub fn none() -> Counters {
-        Counters { committed_ops: Box::new(|| 0), applied_rows: Box::new(|| 0) }
+        Counters {
+            committed_ops: Box::new(|| 0),
+            applied_rows: Box::new(|| 0),
+            on_sample: Box::new(|_| {}),
+        }
     }
 }
 

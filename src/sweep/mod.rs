@@ -168,11 +168,7 @@ impl Sweep {
     /// # Errors
     /// When the sandbox cannot be had, or records cannot be written. A trial that fails is no error
     /// here: it has a record that says so.
-    pub async fn run_task(
-        &mut self,
-        task: &Task,
-        cancel: &CancellationToken,
-    ) -> Result<(), Error> {
+    pub async fn run_task(&mut self, task: &Task, cancel: &CancellationToken) -> Result<(), Error> {
         self.enlist(task)?;
         let points = task.points();
         let seats = seats(&task.name, &task.hash, &points, task.repeat.blocks, task.repeat.seed);
@@ -282,8 +278,12 @@ impl Sweep {
             if let Some(known) = known {
                 match &known.lab {
                     None => known.lab = Some(facts),
-                    Some(before) if self.resumed => same_versions(before, &facts)
-                        .map_err(|why| Error::Resume { folder: self.options.folder.clone(), why })?,
+                    Some(before) if self.resumed => {
+                        same_versions(before, &facts).map_err(|why| Error::Resume {
+                            folder: self.options.folder.clone(),
+                            why,
+                        })?
+                    }
                     Some(_) => {}
                 }
             }
@@ -304,7 +304,10 @@ impl Sweep {
 /// Whether two settings differ in nothing but the network, which can be changed while servers run.
 fn same_servers(a: &lab::sandbox::Settings, b: &lab::sandbox::Settings) -> bool {
     let proxied = |s: &lab::sandbox::Settings| {
-        (!s.target_round_trip.is_zero() || s.target_bandwidth.is_some(), !s.source_round_trip.is_zero())
+        (
+            !s.target_round_trip.is_zero() || s.target_bandwidth.is_some(),
+            !s.source_round_trip.is_zero(),
+        )
     };
     let b_network = lab::sandbox::Settings {
         target_round_trip: b.target_round_trip,
@@ -350,8 +353,8 @@ fn name_of(folder: &Path) -> String {
 
 /// A hash of the program, to be compared by the same program only.
 fn program_hash(path: &Path) -> Result<String, Error> {
-    let bytes = std::fs::read(path)
-        .map_err(|source| Error::Program { path: path.to_owned(), source })?;
+    let bytes =
+        std::fs::read(path).map_err(|source| Error::Program { path: path.to_owned(), source })?;
     let mut hasher = std::hash::DefaultHasher::new();
     hasher.write(&bytes);
     Ok(format!("{:016x}", hasher.finish()))

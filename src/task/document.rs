@@ -11,6 +11,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::task::error::{Error, Place};
 
+/// Where it stands, its key, its value.
+type Override<'a> = (Range<usize>, &'a str, Value<'a>);
+
 /// A value with its place.
 pub(super) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -48,7 +51,7 @@ impl Text {
     }
 
     /// Overrides as (place, key, value): the value parsed as TOML, or taken as text where it is none.
-    pub(super) fn overrides(&self) -> Result<Vec<(Range<usize>, &str, Value<'_>)>, Error> {
+    pub(super) fn overrides(&self) -> Result<Vec<Override<'_>>, Error> {
         let mut found = Vec::new();
         let mut start = self.file_length;
         if start == self.whole.len() {

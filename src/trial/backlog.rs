@@ -75,6 +75,7 @@ pub(super) async fn run(
             .with_window(window),
         );
     }
+    draft.note(replica.remarks());
     sync_metrics(draft, &end, &last);
     counts(draft, &range, end.rows);
 

@@ -135,7 +135,10 @@ impl Bench {
         let mut replica = Replica::start(pipeline, Start::Dump, false, cancel).await?;
         let ended = replica.unit_end(Unit::Dump, COPY_LIMIT, cancel).await?;
         if ended.is_none() {
-            return Err(Error::TooLate { what: "the dump's end", seconds: COPY_LIMIT.as_secs_f64() });
+            return Err(Error::TooLate {
+                what: "the dump's end",
+                seconds: COPY_LIMIT.as_secs_f64(),
+            });
         }
         let metadata = builtin::dump::Metadata::read(&folder).await;
         let position = metadata
@@ -311,6 +314,7 @@ pub(super) fn clear(folder: &Path) -> Result<(), Error> {
 /// A server id for the binlog stream that other readers of the source will hardly have: from the
 /// upper half of the range, by the run's name.
 fn server_id(run: &str) -> u32 {
-    let hash = run.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
+    let hash =
+        run.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     hash | 0x8000_0000
 }

@@ -43,6 +43,7 @@ pub(super) async fn run(
         replica.halt().await?;
         return Err(Error::TooLate { what: "the import's end", seconds });
     };
+    draft.note(replica.remarks());
     report(draft, &dump, &load);
 
     draft.phases.enter(Phase::Verify, None);
@@ -69,7 +70,6 @@ async fn units(
     Ok(Some((dump, load)))
 }
 
-
 fn report(draft: &mut Draft, dump: &UnitEnd, load: &UnitEnd) {
     const TEXT: &str = "MB/s of SQL text";
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
@@ -88,12 +88,7 @@ fn report(draft: &mut Draft, dump: &UnitEnd, load: &UnitEnd) {
         time(name::LOAD_TIME, load),
         rate(name::LOAD_ROWS_RATE, "rows/s", load.rows as f64, load).with_n(load.rows),
         rate(name::LOAD_BYTES_RATE, TEXT, megabytes(load.bytes), load).with_n(load.rows),
-        Metric::histogram(
-            name::LOAD_TRANSACTION,
-            "us",
-            Better::Lower,
-            load.transaction.clone(),
-        ),
+        Metric::histogram(name::LOAD_TRANSACTION, "us", Better::Lower, load.transaction.clone()),
     ]);
     if load.statements > 0 {
         let rows = load.rows as f64 / load.statements as f64;

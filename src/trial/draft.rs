@@ -6,9 +6,8 @@ use jiff::Timestamp;
 
 use crate::event::Events;
 use crate::mysql::Position;
-use crate::record::{
-    Finding, Level, Metric, Model, Outcome, Phase, Point, SCHEMA, Trial, Verdict,
-};
+use crate::pipeline::Unit;
+use crate::record::{Finding, Level, Metric, Model, Outcome, Phase, Point, SCHEMA, Trial, Verdict};
 use crate::telemetry::Gauges;
 use crate::trial::phases::Phases;
 
@@ -55,7 +54,14 @@ impl Draft {
     }
 
     /// Adds a finding.
-    pub(super) fn find(&mut self, level: Level, code: &str, text: String, evidence: String, hint: &str) {
+    pub(super) fn find(
+        &mut self,
+        level: Level,
+        code: &str,
+        text: String,
+        evidence: String,
+        hint: &str,
+    ) {
         self.findings.push(Finding {
             level,
             code: code.to_owned(),
@@ -63,6 +69,13 @@ impl Draft {
             evidence,
             hint: hint.to_owned(),
         });
+    }
+
+    /// Turns what a pipeline remarked into findings.
+    pub(super) fn note(&mut self, remarks: Vec<(Unit, String)>) {
+        for (unit, text) in remarks {
+            self.find(Level::Note, "pipeline-remark", text, format!("{unit:?} unit"), "");
+        }
     }
 
     /// A number by name.
@@ -75,7 +88,13 @@ impl Draft {
         self.phases.current().unwrap_or(Phase::Provision)
     }
 
-    pub(super) fn into_trial(self, seat: &Seat, model: Model, seed: u64, outcome: Outcome) -> Trial {
+    pub(super) fn into_trial(
+        self,
+        seat: &Seat,
+        model: Model,
+        seed: u64,
+        outcome: Outcome,
+    ) -> Trial {
         Trial {
             schema: SCHEMA,
             task: seat.task.clone(),

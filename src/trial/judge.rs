@@ -32,8 +32,7 @@ pub(super) fn judge(evidence: &Evidence, limits: &Limits) -> Outcome {
     let seconds = evidence.window.as_secs_f64();
     let offered = evidence.offered_ops as f64 / seconds;
     let achieved = evidence.committed_ops as f64 / seconds;
-    let saturated =
-        || Outcome::Saturated { rate: achieved, dimension: "ops/s offered".to_owned() };
+    let saturated = || Outcome::Saturated { rate: achieved, dimension: "ops/s offered".to_owned() };
     if evidence.failed_ops > 0 {
         return Outcome::Invalid { reason: format!("{} ops failed", evidence.failed_ops) };
     }

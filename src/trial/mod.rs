@@ -79,8 +79,7 @@ async fn verify_ends(
     let (source, target) = bench.ends();
     let schemas = [bench.schema.clone()];
     draft.verdict = Verdict::Unchecked { reason: "the comparison did not end".to_owned() };
-    draft.verdict =
-        verify::compare(source, target, &schemas, &[], &bench.events, cancel).await?;
+    draft.verdict = verify::compare(source, target, &schemas, &[], &bench.events, cancel).await?;
     Ok(())
 }
 

@@ -28,6 +28,7 @@ pub(super) struct UnitEnd {
 pub(super) struct Replica {
     pipeline: AnyPipeline,
     progress: watch::Receiver<Progress>,
+    remarks: Vec<(Unit, String)>,
 }
 
 impl Replica {
@@ -40,7 +41,7 @@ impl Replica {
     ) -> Result<Replica, Error> {
         pipeline.start(start, held, cancel).await?;
         let progress = pipeline.progress();
-        Ok(Replica { pipeline, progress })
+        Ok(Replica { pipeline, progress, remarks: Vec::new() })
     }
 
     /// The process to watch, where the pipeline has one.
@@ -51,6 +52,11 @@ impl Replica {
     /// A handle to the latest progress.
     pub(super) fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.clone()
+    }
+
+    /// What the pipeline's units remarked since the last call.
+    pub(super) fn remarks(&mut self) -> Vec<(Unit, String)> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// Lets a held pipeline go.
@@ -130,7 +136,14 @@ impl Replica {
                     return Err(Error::PipelineEnded { why });
                 }
                 Some(UnitEvent::Ended {
-                    unit, took_s, rows, bytes, statements, transaction, statement, ..
+                    unit,
+                    took_s,
+                    rows,
+                    bytes,
+                    statements,
+                    transaction,
+                    statement,
+                    ..
                 }) if unit == wanted => {
                     return Ok(Some(UnitEnd {
                         took: Duration::from_secs_f64(took_s),
@@ -141,7 +154,8 @@ impl Replica {
                         statement: *statement,
                     }));
                 }
-                Some(_) => {}
+                Some(UnitEvent::Remark { unit, text }) => self.remarks.push((unit, text)),
+                Some(UnitEvent::Began { .. } | UnitEvent::Ended { .. }) => {}
                 None => {
                     let why = self.progress.borrow().error.clone();
                     return Err(Error::PipelineEnded {
@@ -154,7 +168,7 @@ impl Replica {
 
     /// Asks sync to end at what it has and gives its last report.
     pub(super) async fn drain(
-        mut self,
+        &mut self,
         limit: Duration,
         cancel: &CancellationToken,
     ) -> Result<Option<UnitEnd>, Error> {

@@ -17,8 +17,7 @@ const POLL: Duration = Duration::from_millis(250);
 /// Waits until both servers hardly write pages any more: two quiet polls in a row, at most ten
 /// seconds. A server that has no such counter (TiDB) counts as quiet.
 pub(super) async fn rest(lab: &Lab, cancel: &CancellationToken) -> Result<(), Error> {
-    let mut sessions =
-        [Session::connect(&lab.source).await?, Session::connect(&lab.target).await?];
+    let mut sessions = [Session::connect(&lab.source).await?, Session::connect(&lab.target).await?];
     let mut before = pages_written(&mut sessions).await?;
     let mut quiet = 0;
     let deadline = tokio::time::Instant::now() + LIMIT;

@@ -9,6 +9,7 @@ use crate::mysql::Session;
 use crate::pipeline::{self, Progress, Start};
 use crate::probe::{Sampler, marker};
 use crate::record::{Better, Level, Metric, Outcome, Phase, Verdict, name};
+use crate::stats::trend::theil_sen;
 use crate::task::Task;
 use crate::trial::bench::{Bench, settings};
 use crate::trial::draft::Draft;
@@ -18,8 +19,9 @@ use crate::trial::watch::{Watched, checkpoint_table, watch};
 use crate::trial::{Error, drive_metrics, settle, sync_metrics, verify_ends};
 use crate::workload::{self, Counters, Driven, PaceKind};
 
-/// Marker transactions are at most this share of committed ones.
-const MARKER_SHARE: f64 = 0.01;
+/// Marker transactions are planned as at most this share of the offered ones: half of the 1 % that
+/// they may be of the committed ones, since not all that is offered may be committed.
+const MARKER_SHARE: f64 = 0.005;
 /// How long an interrupted trial may still drain.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(10);
 /// A claim of a sustained rate needs a window at least this long.
@@ -45,8 +47,7 @@ pub(super) async fn run(
     bench.restore(&dump, cancel).await?;
     let idle = matches!(task.pipeline, pipeline::Settings::Idle {});
     let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
-    let mut replica =
-        Replica::start(pipeline, Start::Incremental { from }, false, cancel).await?;
+    let mut replica = Replica::start(pipeline, Start::Incremental { from }, false, cancel).await?;
     if !idle {
         replica.ready(cancel).await?;
     }
@@ -71,17 +72,18 @@ pub(super) async fn run(
 
     draft.phases.enter(Phase::Drain, Some(task.phases.drain_limit));
     let finish = CancellationToken::new();
-    let limit =
-        if driven.interrupted { INTERRUPTED_DRAIN } else { task.phases.drain_limit };
+    let limit = if driven.interrupted { INTERRUPTED_DRAIN } else { task.phases.drain_limit };
     let reached = if idle { Ok(None) } else { replica.applied(&source_end, limit, &finish).await };
     let observed = sampler.stop().await;
     draft.metrics.extend(observed.metrics);
     draft.findings.extend(observed.findings);
+    slope_bound(draft, &observed.age_series, driven.window);
     drive_metrics(draft, &driven);
     window.report(draft);
     let drain = reached?.map(|at| at.duration_since(stopped));
     if idle {
-        draft.verdict = Verdict::Unchecked { reason: "pipeline idle replicates nothing".to_owned() };
+        draft.verdict =
+            Verdict::Unchecked { reason: "pipeline idle replicates nothing".to_owned() };
         return Ok(idle_outcome(&driven));
     }
     if let Some(drain) = drain {
@@ -99,6 +101,7 @@ pub(super) async fn run(
         }
         None => None,
     };
+    draft.note(replica.remarks());
     if driven.interrupted {
         draft.verdict = Verdict::Unchecked { reason: "interrupted".to_owned() };
         return Err(Error::Interrupted);
@@ -273,6 +276,18 @@ impl Window {
     }
 }
 
+/// The upper bound of the slope of lag, which the rule of sustained rates asks for.
+fn slope_bound(draft: &mut Draft, ages: &[(f64, f64)], window: Duration) {
+    if let Some(slope) = theil_sen(ages) {
+        draft.metrics.push(
+            Metric::number(name::LAG_SLOPE_UPPER, "s/s", Better::Lower, slope.high)
+                .with_n(u64::from(slope.n))
+                .with_window(window)
+                .with_clock("one-sided 95 % bound of the Theil–Sen slope of the target's age"),
+        );
+    }
+}
+
 fn idle_outcome(driven: &Driven) -> Outcome {
     if driven.interrupted {
         return Outcome::Aborted { reason: "interrupted".to_owned() };
@@ -281,8 +296,8 @@ fn idle_outcome(driven: &Driven) -> Outcome {
     Outcome::Finished { rate, dimension: "ops/s".to_owned() }
 }
 
-/// Markers every 100 ms, less often where the workload is so slow that they would be more than
-/// 1 % of its transactions. With a closed pace the rate is not known beforehand.
+/// Markers every 100 ms, less often where the workload is so slow that they would be too large a
+/// share of its transactions. With a closed pace the rate is not known beforehand.
 fn marker_interval(task: &Task) -> Duration {
     let least = Duration::from_millis(100);
     match (task.pace.kind, task.pace.rate) {

@@ -1,13 +1,15 @@
 //! Which probes watch a trial.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::pipeline::Progress;
-use crate::probe::{Counters, ProbePlan, Sampler};
+use crate::probe::{Counters, ProbePlan, Sample, Sampler};
+use crate::telemetry::Gauges;
 use crate::trial::Error;
 use crate::trial::bench::{Bench, META_SCHEMA};
 use crate::trial::replica::Replica;
@@ -64,9 +66,41 @@ pub(super) async fn watch(
         samples: watched.samples.clone(),
     };
     let (workload, progress) = (watched.counters.clone(), watched.progress.clone());
+    let shown = watched.counters.clone();
+    let (gauges, before) = (bench.gauges.clone(), Mutex::new(None));
     let counters = Counters {
         committed_ops: Box::new(move || workload.as_ref().map_or(0, |c| c.committed())),
         applied_rows: Box::new(move || progress.as_ref().map_or(0, |p| p.borrow().rows)),
+        on_sample: Box::new(move |sample| {
+            let workload = shown.as_ref().map(|c| (c.offered(), c.committed(), c.row_changes()));
+            let (offered, committed, rows) = workload.unwrap_or_default();
+            gauges.set_workload(offered, committed, rows);
+            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
+            show(&gauges, before.replace(sample.clone()).as_ref(), sample);
+        }),
     };
     Ok(Sampler::start(plan, counters, cancel).await?)
+}
+
+/// Shows a sample on `/metrics`; rates are over the time since the sample before.
+fn show(gauges: &Gauges, before: Option<&Sample>, now: &Sample) {
+    gauges.set_applied_rows(now.applied_rows);
+    let microseconds = |us: u128| Duration::from_micros(u64::try_from(us).unwrap_or(u64::MAX));
+    for (clock, lag) in [("marker", now.marker_age_us), ("checkpoint", now.checkpoint_lag_us)] {
+        if let Some(lag) = lag {
+            gauges.set_lag(clock, microseconds(lag));
+        }
+    }
+    if let Some(bytes) = now.bytes_behind {
+        gauges.set_backlog_bytes(bytes);
+    }
+    let Some(before) = before else { return };
+    let seconds = now.t_s - before.t_s;
+    for (process, cpu_s) in &now.cpu_s {
+        if let Some(earlier) = before.cpu_s.get(process)
+            && seconds > 0.0
+        {
+            gauges.set_process_cpu(process, (cpu_s - earlier) / seconds);
+        }
+    }
 }

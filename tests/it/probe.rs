@@ -239,6 +239,7 @@ async fn a_checkpoint_row_is_mapped_to_time_and_bytes() {
         let counters = Counters {
             committed_ops: Box::new(move || read.load(Ordering::Relaxed)),
             applied_rows: Box::new(|| 5),
+            on_sample: Box::new(|_| {}),
         };
         let sampler = Sampler::start(plan, counters, &CancellationToken::new()).await;
         let sampler = sampler.unwrap_or_else(|error| panic!("failed to {error}"));

@@ -93,11 +93,11 @@ pub(super) enum Step {
 impl Arguments {
     pub(super) fn endpoint(&self) -> anyhow::Result<Endpoint> {
         if self.pace().kind != PaceKind::Closed && self.rate.is_none() {
-            return Err(Usage::new("pace ops without a rate", "add --rate OPS"));
+            return Err(Usage::error("pace ops without a rate", "add --rate OPS"));
         }
         if self.pace().kind == PaceKind::Closed && self.rate.is_some() {
             let help = "leave one of --pace closed and --rate out";
-            return Err(Usage::new("pace a closed loop by a rate", help));
+            return Err(Usage::error("pace a closed loop by a rate", help));
         }
         let password = match &self.password_env {
             Some(variable) => url::password(variable)?,

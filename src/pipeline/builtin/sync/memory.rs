@@ -22,12 +22,11 @@ use crate::pipeline::builtin::sync::change::{Change, ChangeStream, Ddl, RowChang
 use crate::pipeline::builtin::sync::error::Error;
 use crate::pipeline::builtin::sync::table::ReplicaTable;
 
+/// A key's name and its parts: column and prefix.
+type NamedKey<'a> = (&'a str, &'a [(usize, Option<u32>)]);
+
 /// A table of integers and text: `name type` with `?` behind a column that allows NULL.
-pub(super) fn table(
-    name: &str,
-    columns: &[&str],
-    keys: &[(&str, &[(usize, Option<u32>)])],
-) -> Table {
+pub(super) fn table(name: &str, columns: &[&str], keys: &[NamedKey<'_>]) -> Table {
     let column = |text: &&str| {
         let nullable = text.ends_with('?');
         let (name, data_type) = text.trim_end_matches('?').split_once(' ').expect("name type");
