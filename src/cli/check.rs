@@ -59,7 +59,7 @@ fn as_json(plans: &[(Task, Estimate)]) -> serde_json::Value {
             })
         })
         .collect();
-    json!({ "schema": 1, "tasks": tasks, "expected-is": estimate::BASIS })
+    json!({ "tasks": tasks, "expected-is": estimate::BASIS })
 }
 
 fn as_text(plans: &[(Task, Estimate)]) -> String {

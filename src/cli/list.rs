@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let tasks: Vec<Value> = files.iter().map(|path| about_task(path)).collect();
     let runs: Vec<Value> = folders(&arguments.out).iter().filter_map(|f| about_run(f)).collect();
     if arguments.json {
-        output::print_json(&json!({ "schema": 1, "tasks": tasks, "runs": runs }))?;
+        output::print_json(&json!({ "tasks": tasks, "runs": runs }))?;
         return Ok(Exit::Ok);
     }
     let mut text = String::new();

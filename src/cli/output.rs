@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use crate::record::SCHEMA;
+
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
@@ -14,9 +16,18 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a result as JSON, with a line break behind it.
-pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(value).context("write JSON")?;
+/// What begins with the version of its shape.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    schema: u32,
+    #[serde(flatten)]
+    result: &'a T,
+}
+
+/// Writes a result as JSON that begins with `"schema"`, with a line break behind it.
+pub(super) fn print_json(result: &impl Serialize) -> anyhow::Result<()> {
+    let versioned = Versioned { schema: SCHEMA, result };
+    let mut text = serde_json::to_string_pretty(&versioned).context("write JSON")?;
     text.push('\n');
     print(&text)
 }

@@ -14,7 +14,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::log::Log;
 use super::output::lasting;
 use crate::event::{Event, Events};
-use crate::record::Phase;
 
 /// Shorter work is not shown.
 const WORTH_SHOWING: Duration = Duration::from_secs(2);
@@ -151,7 +150,7 @@ impl Board {
                 self.activity = None;
             }
             Event::PhaseBegan { phase, expected } => {
-                self.activity = Some(Activity::new(word(phase).to_owned(), now, expected));
+                self.activity = Some(Activity::new(phase.word().to_owned(), now, expected));
             }
             Event::Progress { what, done, of } => {
                 let activity = self
@@ -205,24 +204,10 @@ impl Board {
     }
 }
 
-/// A phase as people say it.
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Provision => "provision",
-        Phase::Seed => "seed",
-        Phase::Settle => "settle",
-        Phase::Warm => "warm",
-        Phase::Measure => "measure",
-        Phase::Drain => "drain",
-        Phase::Verify => "verify",
-        Phase::Teardown => "teardown",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Outcome, Verdict};
+    use crate::record::{Outcome, Phase, Verdict};
 
     #[test]
     fn short_work_is_not_shown_and_each_trial_leaves_a_line() {

@@ -45,7 +45,7 @@ pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Res
     };
     let verdict = progress::around(&context.log, compare).await?;
     if arguments.json {
-        output::print_json(&json!({ "schema": 1, "verdict": verdict }))?;
+        output::print_json(&json!({ "verdict": verdict }))?;
     } else {
         output::print(&in_words(&verdict))?;
     }

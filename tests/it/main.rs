@@ -3,6 +3,7 @@
 
 mod cli;
 mod documents;
+mod exits;
 mod import;
 mod lab;
 mod layers;

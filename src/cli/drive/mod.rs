@@ -49,9 +49,7 @@ async fn prepare(arguments: &Arguments, context: &Context) -> anyhow::Result<Exi
     if arguments.json {
         let took_s = seeded.took.as_secs_f64();
         let (rows, bytes) = (seeded.rows, seeded.bytes);
-        output::print_json(
-            &json!({ "schema": 1, "rows": rows, "bytes": bytes, "took-s": took_s }),
-        )?;
+        output::print_json(&json!({ "rows": rows, "bytes": bytes, "took-s": took_s }))?;
     } else {
         let (rows, took) = (seeded.rows, output::lasting(seeded.took));
         output::print(&format!("prepared {rows} rows in schema {schema} on {endpoint}: {took}\n"))?;
@@ -87,12 +85,12 @@ async fn drive(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit>
     };
     if arguments.json {
         output::print_json(&json!({
-            "schema": 1,
             "server": endpoint.to_string(),
             "workload": plan.settings,
             "pace": plan.pace,
             "seed": plan.seed,
             "warm-s": plan.warm.as_secs_f64(),
+            "figures": sysbench::figures(&driven),
             "driven": driven,
         }))?;
     } else {

@@ -89,6 +89,28 @@ impl Report {
     }
 }
 
+/// The figures that most readers of JSON look for; times in ms.
+pub(super) fn figures(driven: &Driven) -> serde_json::Value {
+    let times = |times: &Histogram| {
+        let ms = |micros: Option<u64>| micros.map(|us| us as f64 / 1e3);
+        serde_json::json!({
+            "p50-ms": ms(times.quantile(0.5)),
+            "p95-ms": ms(times.quantile(0.95)),
+            "p99-ms": ms(times.quantile(0.99)),
+            "max-ms": ms(times.max()),
+            "n": times.n(),
+        })
+    };
+    serde_json::json!({
+        "offered-per-s": driven.offered_per_sec(),
+        "committed-per-s": driven.achieved_per_sec(),
+        "rows-changed": driven.effect.row_changes(),
+        "service": times(&driven.service),
+        "response": times(&driven.response),
+        "delay": times(&driven.delay),
+    })
+}
+
 /// What went wrong, where something did.
 fn trouble(text: &mut String, driven: &Driven) {
     let by_code = |counts: &BTreeMap<u16, u64>| {
