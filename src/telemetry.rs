@@ -63,7 +63,7 @@ pub mod label {
     pub const CLOCK: &str = "clock";
     /// Phase of a trial, such as `measure`.
     pub const PHASE: &str = "phase";
-    /// `source`, `target`, `pipeline` or `generator`.
+    /// `source`, `target`, `pipeline`, `generator`, or `machine` for all there are.
     pub const PROCESS: &str = "process";
 
     /// All of them.
@@ -213,7 +213,7 @@ impl Gauges {
         self.0.backlog.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// Cores used by `source`, `target`, `pipeline` or `generator`.
+    /// Cores used by `source`, `target`, `pipeline`, `generator`, or all of the `machine`.
     pub fn set_process_cpu(&self, process: &str, cores: f64) {
         self.gauge(&self.0.cpu, process).set(cores);
     }
