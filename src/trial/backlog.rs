@@ -28,13 +28,13 @@ pub(super) async fn run(
     bench.restore(&range.dump, cancel).await?;
     let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
     let start = Start::Incremental { from: range.from.clone() };
-    let mut replica = Replica::start(pipeline, start, true, cancel).await?;
+    let mut replica = Replica::start(pipeline, start, true).await?;
     replica.ready(cancel).await?;
     draft.phases.enter(Phase::Settle, None);
     settle::rest(&bench.lab, cancel).await?;
 
     draft.phases.enter(Phase::Measure, Some(task.phases.measure));
-    let sampler = watch(bench, &Watched::without_marker(&replica), cancel).await?;
+    let sampler = watch(bench, &Watched::without_marker(&replica)).await?;
     sampler.mark_window_begin();
     let released = Instant::now();
     replica.release().await?;

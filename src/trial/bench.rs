@@ -132,7 +132,7 @@ impl Bench {
         clear(&folder)?;
         let plain = pipeline::Settings::Builtin(builtin::Settings::default());
         let pipeline = self.pipeline(&plain, "input", &folder, true);
-        let mut replica = Replica::start(pipeline, Start::Dump, false, cancel).await?;
+        let mut replica = Replica::start(pipeline, Start::Dump, false).await?;
         let ended = replica.unit_end(Unit::Dump, COPY_LIMIT, cancel).await?;
         if ended.is_none() {
             return Err(Error::TooLate {
@@ -163,7 +163,7 @@ impl Bench {
     ) -> Result<(), Error> {
         let plain = pipeline::Settings::Builtin(builtin::Settings::default());
         let pipeline = self.pipeline(&plain, "restore", folder, true);
-        let mut replica = Replica::start(pipeline, Start::Load, false, cancel).await?;
+        let mut replica = Replica::start(pipeline, Start::Load, false).await?;
         match replica.unit_end(Unit::Load, COPY_LIMIT, cancel).await? {
             Some(_) => Ok(()),
             None => {

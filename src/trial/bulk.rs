@@ -30,8 +30,8 @@ pub(super) async fn run(
 
     draft.phases.enter(Phase::Measure, None);
     let pipeline = bench.pipeline(&task.pipeline, "trial", &folder, false);
-    let mut replica = Replica::start(pipeline, Start::Full, false, cancel).await?;
-    let sampler = watch(bench, &Watched::without_marker(&replica), cancel).await?;
+    let mut replica = Replica::start(pipeline, Start::Full, false).await?;
+    let sampler = watch(bench, &Watched::without_marker(&replica)).await?;
     sampler.mark_window_begin();
     let ended = units(&mut replica, task.phases.drain_limit, cancel).await;
     sampler.mark_window_end();

@@ -36,7 +36,7 @@ pub(super) async fn run(
         checkpoint_table: None,
         samples: None,
     };
-    let sampler = watch(bench, &watched, cancel).await?;
+    let sampler = watch(bench, &watched).await?;
     let by_ops = task.phases.ops.is_some();
     let plan = workload::DrivePlan {
         settings: settings(task)?.clone(),

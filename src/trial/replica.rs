@@ -32,14 +32,13 @@ pub(super) struct Replica {
 }
 
 impl Replica {
-    /// Starts the pipeline.
+    /// Starts the pipeline. Ctrl-C does not kill it: an interrupted trial may still drain.
     pub(super) async fn start(
         mut pipeline: AnyPipeline,
         start: Start,
         held: bool,
-        cancel: &CancellationToken,
     ) -> Result<Replica, Error> {
-        pipeline.start(start, held, cancel).await?;
+        pipeline.start(start, held, &CancellationToken::new()).await?;
         let progress = pipeline.progress();
         Ok(Replica { pipeline, progress, remarks: Vec::new() })
     }

@@ -47,7 +47,7 @@ pub(super) async fn run(
     bench.restore(&dump, cancel).await?;
     let idle = matches!(task.pipeline, pipeline::Settings::Idle {});
     let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
-    let mut replica = Replica::start(pipeline, Start::Incremental { from }, false, cancel).await?;
+    let mut replica = Replica::start(pipeline, Start::Incremental { from }, false).await?;
     if !idle {
         replica.ready(cancel).await?;
     }
@@ -64,7 +64,7 @@ pub(super) async fn run(
         samples: Some(samples),
     };
     draft.phases.enter(Phase::Warm, Some(task.phases.warm));
-    let mut sampler = watch(bench, &watched, cancel).await?;
+    let mut sampler = watch(bench, &watched).await?;
     let (driven, window) = load(bench, task, draft, &replica, &sampler, &counters, cancel).await?;
     let source_end = source_end(bench, &mut sampler).await?;
     let stopped = Instant::now();

@@ -44,12 +44,8 @@ pub(super) fn checkpoint_table(pipeline: &str) -> String {
     format!("{pipeline}_syncer_checkpoint")
 }
 
-/// Starts the probes.
-pub(super) async fn watch(
-    bench: &Bench,
-    watched: &Watched,
-    cancel: &CancellationToken,
-) -> Result<Sampler, Error> {
+/// Starts the probes. Ctrl-C does not end them: they watch an interrupted trial drain.
+pub(super) async fn watch(bench: &Bench, watched: &Watched) -> Result<Sampler, Error> {
     let mut processes = bench.lab.processes.clone();
     if let Some(pid) = watched.process {
         processes.push(("pipeline".to_owned(), pid));
@@ -79,7 +75,7 @@ pub(super) async fn watch(
             show(&gauges, before.replace(sample.clone()).as_ref(), sample);
         }),
     };
-    Ok(Sampler::start(plan, counters, cancel).await?)
+    Ok(Sampler::start(plan, counters, &CancellationToken::new()).await?)
 }
 
 /// Shows a sample on `/metrics`; rates are over the time since the sample before.
