@@ -168,8 +168,9 @@ fn window(model: Model) -> &'static str {
 
 fn lab_facts(lab: &LabFacts) -> Vec<(String, String)> {
     let mut facts = vec![("servers".to_owned(), lab.kind.clone())];
-    facts.push(("source".to_owned(), server(&lab.source)));
-    facts.push(("target".to_owned(), server(&lab.target)));
+    facts.push(("source".to_owned(), server(&lab.source, None)));
+    facts.push(("target".to_owned(), server(&lab.target, Some(&lab.source))));
+    facts.push(("all settings".to_owned(), "in run.json".to_owned()));
     let emulated: Vec<String> =
         lab.emulated.iter().map(|(what, how)| format!("{what}: {how}")).collect();
     let emulated = if emulated.is_empty() { "nothing".to_owned() } else { emulated.join("; ") };
@@ -177,15 +178,52 @@ fn lab_facts(lab: &LabFacts) -> Vec<(String, String)> {
     facts
 }
 
-fn server(server: &ServerFacts) -> String {
-    let settings: Vec<String> =
-        server.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let version = if server.server.contains(&server.version) {
+/// Settings that decide what a commit or a row costs; the run's record holds all that were read.
+const TELLING: [&str; 14] = [
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_value_options",
+    "binlog_transaction_compression",
+    "collation_server",
+    "gtid_mode",
+    "innodb_buffer_pool_size",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_log_file_size",
+    "innodb_redo_log_capacity",
+    "log_bin",
+    "performance_schema",
+    "sync_binlog",
+    "tidb_txn_mode",
+];
+
+/// A server with its telling settings, those left out that it shares with `like`.
+fn server(server: &ServerFacts, like: Option<&ServerFacts>) -> String {
+    let shared = |name: &str, value: &str| {
+        like.is_some_and(|like| like.settings.get(name).is_some_and(|other| other == value))
+    };
+    let settings: Vec<String> = TELLING
+        .iter()
+        .filter_map(|&name| Some((name, server.settings.get(name)?)))
+        .filter(|(name, value)| !shared(name, value))
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let mut text = if server.server.contains(&server.version) {
         server.server.clone()
     } else {
         format!("{} ({})", server.server, server.version)
     };
-    if settings.is_empty() { version } else { format!("{version}, {}", settings.join(", ")) }
+    if like.is_some() && !server.settings.is_empty() {
+        text.push_str(", set as the source");
+        if !settings.is_empty() {
+            text.push_str(" but for");
+        }
+    }
+    if !settings.is_empty() {
+        let separator = if like.is_some() { " " } else { ", " };
+        text.push_str(separator);
+        text.push_str(&settings.join(", "));
+    }
+    text
 }
 
 fn order(task: &TaskFacts, trials: &[&Trial]) -> String {
