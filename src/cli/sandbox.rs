@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use serde_json::json;
 
 use super::{Context, output, progress};
 use crate::error::Exit;
@@ -17,6 +18,9 @@ pub(super) struct Arguments {
     /// Where its state is kept
     #[arg(long, global = true, value_name = "DIR", default_value = "out/sandbox")]
     folder: PathBuf,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -47,18 +51,30 @@ pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Res
                 sandbox::up(&settings, folder, &guard, &events, &context.cancel).await
             };
             let kept = progress::around(&context.log, start).await?;
-            output::print(&describe(&kept))?;
+            show(&kept, arguments.json)?;
         }
         Step::Down => {
             let count = sandbox::down(folder)?;
             output::print(&format!("stopped {count} server{}\n", plural(count)))?;
         }
         Step::Status => match sandbox::status(folder)? {
-            Some(kept) => output::print(&describe(&kept))?,
+            Some(kept) => show(&kept, arguments.json)?,
             None => output::print("no sandbox is up\n")?,
         },
     }
     Ok(Exit::Ok)
+}
+
+fn show(kept: &Kept, as_json: bool) -> anyhow::Result<()> {
+    if !as_json {
+        return output::print(&describe(kept));
+    }
+    output::print_json(&json!({
+        "schema": 1,
+        "source": kept.source,
+        "target": kept.target,
+        "password-file": kept.password_file,
+    }))
 }
 
 fn describe(kept: &Kept) -> String {

@@ -60,7 +60,7 @@ if [ -z "$port" ]; then
   started=$("$dmbench" sandbox up --json)
   port=$(jq -r '.source.port' <<<"$started")
   user=$(jq -r '.source.user // "root"' <<<"$started")
-  DMBENCH_BENCH_PASSWORD=$(jq -r '.source.password // ""' <<<"$started")
+  DMBENCH_BENCH_PASSWORD=$(cat "$(jq -r '."password-file"' <<<"$started")")
 fi
 
 drive prepare >/dev/null
