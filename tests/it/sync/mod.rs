@@ -12,7 +12,7 @@ use std::time::Duration;
 use dmbench::mysql::{Endpoint, Position, Session, owner};
 use dmbench::pipeline::builtin::Sync;
 use dmbench::pipeline::builtin::sync::{Error, Setup, Synced, run};
-use dmbench::pipeline::{Progress, Unit};
+use dmbench::pipeline::{Progress, State, Unit};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -78,7 +78,7 @@ impl Replica {
         self.source().await.binlog_position().await.expect("a position")
     }
 
-    /// Replicates while `work` writes, and on until all of it is applied.
+    /// Replicates while `work` writes, from when sync is connected and on until all of it is applied.
     async fn while_running(&self, work: impl Future<Output = ()>) -> Result<Synced, Error> {
         let (progress, mut watched) = watch::channel(Progress::new(Unit::Sync));
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
@@ -91,6 +91,7 @@ impl Replica {
             &cancel,
         );
         let writing = async {
+            watched.wait_for(|p| p.state != State::Starting).await.expect("sync becomes ready");
             work.await;
             let end = self.end().await;
             let reached = |p: &Progress| p.applied.as_ref().is_some_and(|a| a.reached(&end));
