@@ -220,14 +220,14 @@ impl Stream {
                 self.payload = payload.uncompressed_size();
                 Ok(None)
             }
-            // It names the file that was asked for, and on MariaDB a checksum is left behind the name.
+            // The first one names the file that was asked for, and MariaDB appends a checksum that
+            // the driver cannot cut off: only the event after it tells that there are checksums.
             kind::ROTATE if !self.has_format => Ok(None),
             kind::FORMAT_DESCRIPTION => {
                 self.has_format = true;
                 Ok(self.passed())
             }
             kind::ROTATE => {
-                let body = self.without_checksum(body);
                 let (offset, file) =
                     packet::rotate(body).map_err(|_| self.malformed("rotate", "too short"))?;
                 self.position =
@@ -238,19 +238,6 @@ impl Stream {
                 Ok(Some(Event::Idle { end: self.position.clone() }))
             }
             _ => self.other(kind, header.flags_raw()),
-        }
-    }
-
-    /// A rotate event without the checksum that MariaDB appends to the very first one: the driver
-    /// cannot cut it off, since only the event after it tells that there are checksums. That first
-    /// one names the file that was asked for.
-    fn without_checksum<'b>(&self, body: &'b [u8]) -> &'b [u8] {
-        const OFFSET: usize = 8;
-        const CHECKSUM: usize = 4;
-        let asked = self.position.file.to_string();
-        match body.get(OFFSET..).and_then(|name| name.strip_prefix(asked.as_bytes())) {
-            Some(rest) if rest.len() == CHECKSUM => &body[..body.len() - CHECKSUM],
-            _ => body,
         }
     }
 
@@ -273,13 +260,7 @@ impl Stream {
             (kind::HEARTBEAT, 0) | (kind::FORMAT_DESCRIPTION | kind::ROTATE, 0) => return Ok(()),
             // MariaDB from 11.4 leaves it out inside transactions.
             (_, 0) => self.position.offset += size,
-            // The field has 32 bits; a file with a large transaction may be longer.
-            _ => {
-                let high = self.position.offset & !0xffff_ffff;
-                let near = high | log_pos;
-                let wrapped = near + 0x2000_0000 < self.position.offset;
-                self.position.offset = if wrapped { near + (1 << 32) } else { near };
-            }
+            _ => self.position.offset = widened(log_pos, self.position.offset),
         }
         if kind != kind::HEARTBEAT {
             self.bytes += size;
@@ -444,7 +425,31 @@ impl Stream {
     }
 }
 
+/// An event's end offset, of which the binlog keeps 32 bits: a file with a large transaction may be
+/// longer. Offsets only rise within a file, so one far below the last has begun anew.
+fn widened(low_bits: u64, last: u64) -> u64 {
+    const TURN: u64 = 1 << 32;
+    let near = (last & !(TURN - 1)) | low_bits;
+    if near + TURN / 2 < last { near + TURN } else { near }
+}
+
 /// Whether a statement begins with these words, whatever their case.
 fn starts_with(sql: &[u8], words: &[u8]) -> bool {
     sql.get(..words.len()).is_some_and(|head| head.eq_ignore_ascii_case(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_go_on_behind_four_gib() {
+        assert_eq!(widened(500, 400), 500);
+        // A server that starts a stream in the middle repeats an early event now and then.
+        assert_eq!(widened(126, 9_000), 126);
+        assert_eq!(widened(100, 0xffff_ff00), 0x1_0000_0064);
+        assert_eq!(widened(0xffff_fff0, 0xffff_ff00), 0xffff_fff0);
+        assert_eq!(widened(200, 0x1_0000_0064), 0x1_0000_00c8);
+        assert_eq!(widened(10, 0x1_ffff_ff00), 0x2_0000_000a);
+    }
 }

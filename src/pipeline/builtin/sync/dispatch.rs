@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::error::ErrorClass;
 use crate::mysql::Position;
 use crate::pipeline::builtin::checkpoint::{Checkpoint, Checkpoints};
 use crate::pipeline::builtin::sync::apply::Applier;
 use crate::pipeline::builtin::sync::change::{Change, Ddl, RowChange};
 use crate::pipeline::builtin::sync::conflict::{Conflicts, Place};
 use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::retry::Retry;
 use crate::pipeline::builtin::sync::stage::{Counters, count};
 use crate::pipeline::builtin::sync::tracker::Tracker;
-use crate::pipeline::builtin::sync::worker::{Job, PATIENCE};
+use crate::pipeline::builtin::sync::worker::Job;
 
 /// The one task that sees all changes in order.
 pub(super) struct Dispatcher<C, A> {
@@ -204,28 +204,27 @@ impl<C: Checkpoints, A: Applier> Dispatcher<C, A> {
     }
 
     async fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        let began = Instant::now();
-        loop {
-            let Err(error) = self.checkpoints.save(checkpoint).await else { return Ok(()) };
-            retry_or(error.into(), began)?;
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            if let Err(error) = self.checkpoints.recover().await {
-                retry_or(error.into(), began)?;
+        let mut retry = Retry::new();
+        while let Err(error) = self.checkpoints.save(checkpoint).await {
+            retry.after(error).await?;
+            while let Err(error) = self.checkpoints.recover().await {
+                retry.after(error).await?;
             }
         }
+        Ok(())
     }
 
     /// Executes a DDL between two checkpoints, so that a crash repeats nothing but itself.
     async fn define(&mut self, mut ddl: Ddl) -> Result<(), Error> {
         self.flush(false).await?;
-        let began = Instant::now();
+        let mut retry = Retry::new();
         let mut safe = self.safe_until.is_some();
         while let Err(error) = self.definer.define(&ddl, safe).await {
-            retry_or(error, began)?;
+            // A connection may break behind the DDL as well as before it.
             safe = true;
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            if let Err(error) = self.definer.recover().await {
-                retry_or(error, began)?;
+            retry.after(error).await?;
+            while let Err(error) = self.definer.recover().await {
+                retry.after(error).await?;
             }
         }
         count(&self.counters.ddl, 1);
@@ -237,15 +236,4 @@ impl<C: Checkpoints, A: Applier> Dispatcher<C, A> {
         }
         Ok(())
     }
-}
-
-/// Ends with the error unless trying again may help.
-fn retry_or(error: Error, began: Instant) -> Result<(), Error> {
-    if error.class() != ErrorClass::Transient {
-        return Err(error);
-    }
-    if began.elapsed() > PATIENCE {
-        return Err(Error::GaveUp { after: PATIENCE, source: Box::new(error) });
-    }
-    Ok(())
 }

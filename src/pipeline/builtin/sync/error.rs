@@ -55,6 +55,14 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// A row changed others through a foreign key, and those are not in the binlog.
+    #[error("replicate a change of table {table}: {why}")]
+    Cascade {
+        /// `schema.table`.
+        table: String,
+        /// What is missing.
+        why: &'static str,
+    },
     /// It was told to stop at once.
     #[error("go on with replication: it was cancelled")]
     Cancelled,
@@ -81,7 +89,10 @@ impl Error {
             Error::Owner(error) => error.class(),
             Error::Checkpoint(error) => error.class(),
             Error::Apply { source, .. } | Error::Ddl { source, .. } => source.class(),
-            Error::GaveUp { .. } | Error::Statement { .. } | Error::Cancelled => ErrorClass::Lab,
+            Error::GaveUp { .. }
+            | Error::Statement { .. }
+            | Error::Cascade { .. }
+            | Error::Cancelled => ErrorClass::Lab,
             Error::Ended { .. } | Error::Order { .. } => ErrorClass::Bug,
         }
     }

@@ -229,7 +229,7 @@ impl Fuse {
     }
 }
 
-fn broken() -> Error {
+pub(super) fn broken() -> Error {
     let io = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
     Error::Session(SessionError::Statement {
         endpoint: "memory".to_owned(),

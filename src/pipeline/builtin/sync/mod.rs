@@ -13,6 +13,7 @@
 //! Not here: the first copy (dump, load), the process around the units.
 
 mod apply;
+mod cascade;
 mod change;
 mod conflict;
 mod ddl;
@@ -24,6 +25,7 @@ mod key;
 #[cfg(test)]
 mod memory;
 mod reader;
+mod retry;
 mod run;
 mod stage;
 mod statement;

@@ -2,20 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::Instant;
-
-use crate::error::ErrorClass;
 use crate::mysql::binlog::{self, Event, Layout, Rows, TableMap};
 use crate::mysql::owner::OWNER_TABLE;
 use crate::mysql::schema::Table;
+use crate::mysql::session::Error as SessionError;
 use crate::mysql::{Endpoint, Position, Session};
+use crate::pipeline::builtin::sync::cascade::{Cascade, Cascades};
 use crate::pipeline::builtin::sync::change::{Change, ChangeStream, Ddl, RowChange};
 use crate::pipeline::builtin::sync::ddl::{Meaning, meaning};
 use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::retry::Retry;
 use crate::pipeline::builtin::sync::table::ReplicaTable;
-use crate::pipeline::builtin::sync::worker::PATIENCE;
 
 /// What the stream needs to know.
 #[derive(Debug, Clone)]
@@ -35,6 +33,7 @@ pub(super) struct LiveChanges {
     /// Bytes read over connections that broke.
     earlier_bytes: u64,
     target: Session,
+    cascades: Cascades,
     tables: HashMap<(String, String), Arc<ReplicaTable>>,
     layouts: HashMap<u64, Known>,
     rows: Option<(Rows, Arc<ReplicaTable>, Arc<Layout>)>,
@@ -61,11 +60,13 @@ impl LiveChanges {
     pub(super) async fn open(origin: Origin, from: &Position) -> Result<LiveChanges, Error> {
         let stream = binlog::Stream::open(&origin.source, from, origin.server_id).await?;
         let target = Session::connect(&origin.target).await?;
+        let cascades = Cascades::open(&origin.source).await?;
         Ok(LiveChanges {
             origin,
             stream,
             earlier_bytes: 0,
             target,
+            cascades,
             tables: HashMap::new(),
             layouts: HashMap::new(),
             rows: None,
@@ -77,38 +78,24 @@ impl LiveChanges {
 
     /// The next event; connects again where the connection broke.
     async fn event(&mut self) -> Result<Event, Error> {
-        let mut began: Option<Instant> = None;
-        let mut pause = Duration::from_millis(50);
+        let mut retry = Retry::new();
         loop {
-            let error = match self.stream.next().await {
+            match self.stream.next().await {
                 Ok(event) => return Ok(event),
-                Err(error) => error,
-            };
-            let mut error = Error::from(error);
-            loop {
-                let since = *began.get_or_insert_with(Instant::now);
-                if error.class() != ErrorClass::Transient {
-                    return Err(error);
-                }
-                if since.elapsed() > PATIENCE {
-                    return Err(Error::GaveUp { after: PATIENCE, source: Box::new(error) });
-                }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(2));
-                let origin = &self.origin;
-                let opened =
-                    binlog::Stream::open(&origin.source, &self.boundary, origin.server_id).await;
-                match opened {
-                    Ok(stream) => {
-                        self.earlier_bytes += self.stream.byte_count();
-                        self.stream = stream;
-                        self.rows = None;
-                        self.repeated = self.given;
-                        break;
-                    }
-                    Err(again) => error = again.into(),
-                }
+                Err(error) => retry.after(error).await?,
             }
+            let origin = &self.origin;
+            let stream = loop {
+                let boundary = &self.boundary;
+                match binlog::Stream::open(&origin.source, boundary, origin.server_id).await {
+                    Ok(stream) => break stream,
+                    Err(error) => retry.after(error).await?,
+                }
+            };
+            self.earlier_bytes += self.stream.byte_count();
+            self.stream = stream;
+            self.rows = None;
+            self.repeated = self.given;
         }
     }
 
@@ -140,16 +127,37 @@ impl LiveChanges {
         if let Some(table) = self.tables.get(&key) {
             return Ok(Arc::clone(table));
         }
+        let mut retry = Retry::new();
+        let (shape, cascade) = loop {
+            match self.ask(schema, name).await {
+                Ok(answer) => break answer,
+                Err(error) => retry.after(error).await?,
+            }
+        };
+        let mut table = ReplicaTable::new(shape);
+        table.cascade = cascade;
+        let table = Arc::new(table);
+        self.tables.insert(key, Arc::clone(&table));
+        Ok(table)
+    }
+
+    /// A table's shape on the target and what its changes do unseen; over a new connection where
+    /// there was none any more.
+    async fn ask(
+        &mut self,
+        schema: &str,
+        name: &str,
+    ) -> Result<(Table, Option<Cascade>), SessionError> {
         let shape = match Table::read(&mut self.target, schema, name).await {
             Err(error) if error.is_disconnect() => {
                 self.target = Session::connect(&self.origin.target).await?;
                 Table::read(&mut self.target, schema, name).await?
             }
-            other => other?,
+            answer => answer?,
         };
-        let table = Arc::new(ReplicaTable::new(shape));
-        self.tables.insert(key, Arc::clone(&table));
-        Ok(table)
+        let columns: Vec<&str> = shape.columns.iter().map(|column| column.name.as_str()).collect();
+        let cascade = self.cascades.of(schema, name, &columns).await?;
+        Ok((shape, cascade))
     }
 
     /// The next row of the event at hand.
@@ -159,6 +167,12 @@ impl LiveChanges {
             if self.repeated > 0 {
                 self.repeated -= 1;
                 continue;
+            }
+            if let Some(cascade) = &table.cascade
+                && let Some(why) = cascade.refusal(before.as_ref(), after.as_ref())
+            {
+                let table = rows.table().name();
+                return Err(Error::Cascade { table, why });
             }
             self.given += 1;
             return Ok(Some(RowChange::new(Arc::clone(table), before, after)));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::mysql::binlog::Row;
 use crate::mysql::schema::{Table, UniqueKey};
 use crate::mysql::session::quote_name;
+use crate::pipeline::builtin::sync::cascade::Cascade;
 use crate::pipeline::builtin::sync::key::{Fold, Hasher64};
 
 /// A replicated table.
@@ -22,6 +23,8 @@ pub(super) struct ReplicaTable {
     pub(super) column_names: Vec<String>,
     /// `` `s`.`t` (`a`,`b`) VALUES ( ``
     pub(super) insert_head: String,
+    /// Changes that the source carries on into other tables without a trace in its binlog.
+    pub(super) cascade: Option<Cascade>,
     /// All rows keep their order, because keys cannot tell which ones may change it.
     serial: bool,
     name_hash: u64,
@@ -57,6 +60,7 @@ impl ReplicaTable {
             quoted,
             column_names,
             insert_head,
+            cascade: None,
             serial,
             name_hash,
             keys,

@@ -2,21 +2,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::error::ErrorClass;
 use crate::mysql::binlog::Kind;
 use crate::pipeline::builtin::sync::apply::{Applied, Applier, Fate, Timing};
 use crate::pipeline::builtin::sync::change::RowChange;
 use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::retry::Retry;
 use crate::pipeline::builtin::sync::stage::{Counters, count};
 use crate::pipeline::builtin::sync::tracker::Tracker;
-
-/// How long a batch is tried again before the unit gives up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a worker's queue holds.
 #[derive(Debug)]
@@ -100,34 +96,22 @@ impl Worker {
         applier: &mut impl Applier,
         timing: &mut Timing,
     ) -> Result<Applied, Error> {
-        let began = Instant::now();
+        let mut retry = Retry::new();
         let mut safe = rows.iter().any(|row| row.safe);
-        let mut pause = Duration::from_millis(20);
         self.count_repeated(rows, safe);
         loop {
             let failure = match applier.apply(rows, safe, timing).await {
                 Ok(applied) => return Ok(applied),
                 Err(failure) => failure,
             };
-            let mut error = failure.error;
             if failure.fate == Fate::Unknown && !safe {
                 safe = true;
                 self.count_repeated(rows, safe);
             }
-            loop {
-                if error.class() != ErrorClass::Transient {
-                    return Err(error);
-                }
-                if began.elapsed() > PATIENCE {
-                    return Err(Error::GaveUp { after: PATIENCE, source: Box::new(error) });
-                }
-                count(&self.counters.retries, 1);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_secs(2));
-                match applier.recover().await {
-                    Ok(()) => break,
-                    Err(again) => error = again,
-                }
+            count(&self.counters.retries, 1);
+            retry.after(failure.error).await?;
+            while let Err(error) = applier.recover().await {
+                retry.after(error).await?;
             }
         }
     }
