@@ -8,9 +8,6 @@ use tokio::time::Instant;
 
 use crate::stats::Histogram;
 
-/// Age of the target is kept this often for its slope over time.
-const SERIES_STEP: Duration = Duration::from_millis(100);
-
 /// A stretch of time that counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
@@ -55,7 +52,6 @@ pub(super) struct Ledger {
     settled: usize,
     /// Commit acknowledgement of the newest marker before `settled`.
     newest: Option<Instant>,
-    ages: Vec<(Instant, Duration)>,
     age: Histogram,
     window_of_ages: Option<Instant>,
 }
@@ -69,6 +65,9 @@ pub(super) struct Lags {
     pub(super) unseen: u64,
     /// Markers that the target showed before the source acknowledged their commit; counted as 0.
     pub(super) ahead: u64,
+    /// Each marker's commit in seconds since the window's begin and its lag in seconds. Unlike the
+    /// target's age this does not rise between markers.
+    pub(super) series: Vec<(f64, f64)>,
 }
 
 impl Ledger {
@@ -79,7 +78,6 @@ impl Ledger {
             markers: Vec::new(),
             settled: 0,
             newest: None,
-            ages: Vec::new(),
             age: Histogram::default(),
             window_of_ages: None,
         }
@@ -140,7 +138,6 @@ impl Ledger {
     /// Ages from now on count.
     pub(super) fn begin_ages(&mut self, from: Instant) {
         self.window_of_ages = Some(from);
-        self.ages.clear();
         self.age = Histogram::default();
     }
 
@@ -156,22 +153,11 @@ impl Ledger {
             return;
         }
         self.age.record_duration(age);
-        if self.ages.last().is_none_or(|(last, _)| *last + SERIES_STEP <= now) {
-            self.ages.push((now, age));
-        }
     }
 
     /// The distribution of sampled ages (µs).
     pub(super) fn ages(&self) -> &Histogram {
         &self.age
-    }
-
-    /// Ages over time, in seconds since `from` and seconds.
-    pub(super) fn age_series(&self, from: Instant) -> Vec<(f64, f64)> {
-        let point = |(at, age): &(Instant, Duration)| {
-            (at.saturating_duration_since(from).as_secs_f64(), age.as_secs_f64())
-        };
-        self.ages.iter().map(point).collect()
     }
 
     /// The lags of all markers whose commit was acknowledged in the window, as known at `now`.
@@ -184,7 +170,10 @@ impl Ledger {
             let seen = marker.seen.unwrap_or(now);
             lags.unseen += u64::from(marker.seen.is_none());
             lags.ahead += u64::from(seen < acknowledged);
-            lags.lag.record_duration(seen.saturating_duration_since(acknowledged));
+            let lag = seen.saturating_duration_since(acknowledged);
+            lags.lag.record_duration(lag);
+            let committed = acknowledged.saturating_duration_since(window.from);
+            lags.series.push((committed.as_secs_f64(), lag.as_secs_f64()));
         }
         lags
     }
@@ -204,23 +193,6 @@ impl Ledger {
             self.settled += 1;
         }
     }
-}
-
-/// The slope of a series by Theil and Sen: the median of the slopes between all pairs of points,
-/// which a few outliers do not move. Of a long series 500 points in equal steps are used. `None`
-/// for fewer than two points in time.
-pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
-    const MOST: usize = 500;
-    let points: Vec<_> = points.iter().step_by(points.len().div_ceil(MOST).max(1)).collect();
-    let mut slopes: Vec<f64> = points
-        .iter()
-        .enumerate()
-        .flat_map(|(index, a)| points[index + 1..].iter().map(move |b| (a, b)))
-        .filter(|(a, b)| b.0 > a.0)
-        .map(|(a, b)| (b.1 - a.1) / (b.0 - a.0))
-        .collect();
-    let middle = slopes.len().checked_sub(1)? / 2;
-    Some(*slopes.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 #[cfg(test)]
@@ -310,18 +282,5 @@ mod tests {
         ledger.end_ages();
         ledger.sample_age(at(300));
         assert_eq!((ledger.ages().n(), ledger.ages().sum()), (3, 410_000));
-        assert_eq!(ledger.age_series(at(100)), [(0.0, 0.1), (0.1, 0.2)]);
-    }
-
-    #[test]
-    fn one_outlier_does_not_move_the_slope() {
-        let mut points: Vec<(f64, f64)> =
-            (0..100).map(|x| (x.into(), 0.5 * f64::from(x))).collect();
-        points[40].1 = 9_000.0;
-        assert!((slope(&points).expect("slope") - 0.5).abs() < 1e-9);
-        assert_eq!(slope(&points[..1]), None);
-        assert_eq!(slope(&[]), None);
-        let flat: Vec<(f64, f64)> = (0..5_000).map(|x| (x.into(), 3.0)).collect();
-        assert_eq!(slope(&flat), Some(0.0));
     }
 }

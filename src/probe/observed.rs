@@ -6,11 +6,12 @@ use tokio::time::Instant;
 
 use crate::probe::checkpoint::Standing;
 use crate::probe::jobs::{CHECKPOINT_EVERY, POSITION_EVERY};
-use crate::probe::ledger::{Window, slope};
+use crate::probe::ledger::Window;
 use crate::probe::line::Failures;
 use crate::probe::marker::{POLL_EVERY, Shared};
 use crate::probe::state::{State, lock};
 use crate::record::{Better, Finding, Level, Metric, name};
+use crate::stats::trend::theil_sen;
 
 /// What all probes of a trial saw in its window.
 #[derive(Debug, Clone, Default)]
@@ -19,8 +20,6 @@ pub struct Observed {
     pub metrics: Vec<Metric>,
     /// Remarks, failed reads among them.
     pub findings: Vec<Finding>,
-    /// The target's age by markers over time: seconds since the window's begin, age in seconds.
-    pub age_series: Vec<(f64, f64)>,
     /// Markers of the window that the target had not shown when the probes were stopped; they count
     /// in the lag with their age then.
     pub unseen_markers: u64,
@@ -92,16 +91,19 @@ impl Observed {
                 .with_window(window.length())
                 .with_clock(clock.clone())
         };
-        self.metrics.push(distribution(name::LAG_MARKER, lags.lag));
+        self.metrics.push(distribution(name::LAG_MARKER, lags.lag.clone()));
         self.metrics.push(distribution(name::LAG_AGE, ledger.ages().clone()));
-        self.age_series = ledger.age_series(window.from);
-        if let Some(slope) = slope(&self.age_series) {
-            self.metrics.push(
-                Metric::number(name::LAG_SLOPE, "s/s", Better::Lower, slope)
-                    .with_n(self.age_series.len() as u64)
+        if let Some(slope) = theil_sen(&lags.series) {
+            let number = |name: &str, value: f64, what: &str| {
+                Metric::number(name, "s/s", Better::Lower, value)
+                    .with_n(u64::from(slope.n))
                     .with_window(window.length())
-                    .with_clock(format!("{clock}; Theil–Sen slope of the target's age")),
-            );
+                    .with_clock(format!("{clock}; {what} of lag over the markers' commits"))
+            };
+            self.metrics.push(number(name::LAG_SLOPE, slope.value, "Theil–Sen slope"));
+            let bound =
+                number(name::LAG_SLOPE_UPPER, slope.high, "one-sided 95 % bound of the slope");
+            self.metrics.push(bound);
         }
         drop(ledger);
         let committed = committed_ops(state);

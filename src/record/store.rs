@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -158,7 +159,9 @@ fn write_json(path: &Path, record: &impl Serialize) -> Result<(), Error> {
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let write = || {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        // Readable as far as the umask allows, like any other file: a report is there to be shared.
+        let readable = fs::Permissions::from_mode(0o666);
+        let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|e| e.error)?;

@@ -42,8 +42,13 @@ pub(super) fn judge(evidence: &Evidence, limits: &Limits) -> Outcome {
         };
     }
     let Some(drain) = evidence.drain else { return saturated() };
-    if evidence.slope_upper.is_some_and(|slope| slope > SLOPE_LIMIT) {
-        return saturated();
+    match evidence.slope_upper {
+        None => {
+            let reason = "too few marker rows to tell whether lag grows".to_owned();
+            return Outcome::Invalid { reason };
+        }
+        Some(slope) if slope > SLOPE_LIMIT => return saturated(),
+        Some(_) => {}
     }
     let limit = limits.lag_p99_s.unwrap_or(LAG_LIMIT_S);
     match evidence.lag_p99_s {
@@ -96,6 +101,7 @@ mod tests {
         assert_eq!(word(&|e| e.committed_ops = 9_700), "generator-bound");
         assert_eq!(word(&|e| e.failed_ops = 1), "invalid");
         assert_eq!(word(&|e| e.slope_upper = Some(0.03)), "saturated");
+        assert_eq!(word(&|e| e.slope_upper = None), "invalid");
         assert_eq!(word(&|e| e.drain = None), "saturated");
         assert_eq!(word(&|e| e.drain = Some(Duration::from_secs(3))), "bounded");
         assert_eq!(word(&|e| e.lag_p99_s = Some(1.2)), "bounded");

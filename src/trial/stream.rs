@@ -9,7 +9,6 @@ use crate::mysql::Session;
 use crate::pipeline::{self, Progress, Start};
 use crate::probe::{Sampler, marker};
 use crate::record::{Better, Level, Metric, Outcome, Phase, Verdict, name};
-use crate::stats::trend::theil_sen;
 use crate::task::Task;
 use crate::trial::bench::{Bench, settings};
 use crate::trial::draft::Draft;
@@ -77,7 +76,6 @@ pub(super) async fn run(
     let observed = sampler.stop().await;
     draft.metrics.extend(observed.metrics);
     draft.findings.extend(observed.findings);
-    slope_bound(draft, &observed.age_series, driven.window);
     drive_metrics(draft, &driven);
     window.report(draft);
     let drain = reached?.map(|at| at.duration_since(stopped));
@@ -273,18 +271,6 @@ impl Window {
             )
             .with_window(window),
         ]);
-    }
-}
-
-/// The upper bound of the slope of lag, which the rule of sustained rates asks for.
-fn slope_bound(draft: &mut Draft, ages: &[(f64, f64)], window: Duration) {
-    if let Some(slope) = theil_sen(ages) {
-        draft.metrics.push(
-            Metric::number(name::LAG_SLOPE_UPPER, "s/s", Better::Lower, slope.high)
-                .with_n(u64::from(slope.n))
-                .with_window(window)
-                .with_clock("one-sided 95 % bound of the Theil–Sen slope of the target's age"),
-        );
     }
 }
 

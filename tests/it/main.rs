@@ -4,6 +4,7 @@
 mod cli;
 mod documents;
 mod exits;
+mod fixtures;
 mod import;
 mod lab;
 mod layers;
