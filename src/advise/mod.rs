@@ -129,6 +129,22 @@ mod tests {
     }
 
     #[test]
+    fn one_trial_that_differs_or_saturates_bars_its_point() {
+        let differs = Verdict::Differs { missing: 7, surplus: 0, changed: 0, examples: vec![] };
+        let saturated = Outcome::Saturated { rate: 9_000.0, dimension: "rows/s".to_owned() };
+        for damage in [
+            &(|t: &mut Trial| t.verdict = differs.clone()) as &dyn Fn(&mut Trial),
+            &|t: &mut Trial| t.outcome = saturated.clone(),
+        ] {
+            let (run, mut trials) = example::worker_sweep();
+            assert_eq!(picked(&of(&run, &trials)), "8");
+            let one = trials.iter_mut().find(|t| t.point.values().any(|v| v == "8"));
+            damage(one.expect("a trial of the pick"));
+            assert_eq!(picked(&of(&run, &trials)), "16");
+        }
+    }
+
+    #[test]
     fn a_saturated_point_cannot_be_picked_however_fast() {
         let (run, mut trials) = example::worker_sweep();
         for trial in trials.iter_mut().filter(|t| t.point.values().any(|v| v == "16")) {

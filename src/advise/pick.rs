@@ -117,7 +117,7 @@ pub(super) fn pick(
     let candidates: Vec<Candidate> = points
         .iter()
         .enumerate()
-        .filter(|(_, p)| p.counted > 0 && missed_limit(task, p).is_none())
+        .filter(|(_, p)| p.counted > 0 && !p.failed_once() && missed_limit(task, p).is_none())
         .map(|(point, p)| Candidate {
             point,
             cost: cost(task, points, &p.point),
@@ -126,7 +126,7 @@ pub(super) fn pick(
         })
         .collect();
     if candidates.is_empty() {
-        return none("every point that counts misses a limit of the task");
+        return none("every point that counts misses a limit of the task or failed in a trial");
     }
     let Some(choice) = knee::choose(&candidates, fit) else {
         return none("no trial that counts has a rate");

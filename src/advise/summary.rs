@@ -72,6 +72,12 @@ pub struct PointSummary {
 }
 
 impl PointSummary {
+    /// Whether in any trial rows differed, or the pipeline did not finish or keep up. Such a setting
+    /// is never recommended, however well its other trials went.
+    pub fn failed_once(&self) -> bool {
+        self.verdicts.contains_key("differs") || self.outcomes.contains_key("saturated")
+    }
+
     /// Value of a number metric's estimate.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.estimates.get(metric).map(|e| e.value)

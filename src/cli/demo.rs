@@ -6,7 +6,6 @@ use super::{Context, conclude, metrics, progress};
 use crate::advise;
 use crate::error::Exit;
 use crate::event::{Event, Events};
-use crate::record::name;
 use crate::sweep::{self, Ran, Sweep};
 use crate::task::{Task, demo};
 
@@ -86,17 +85,12 @@ async fn tasks(
     sweep.run_task(&parse("lag.toml", demo::LAG, &overrides)?, &context.cancel).await
 }
 
-/// The picked worker-count and the median rate it reached.
+/// The picked worker-count and the rate that it reached, as the report states it.
 fn pick(sweep: &Sweep) -> Option<(String, f64)> {
     let (run, trials) = sweep.so_far();
     let advice = advise::advise(run, trials);
-    let pick = advice.iter().find(|a| a.task == "worker-count")?.pick.as_ref()?;
-    let mut rates: Vec<f64> = trials
-        .iter()
-        .filter(|t| t.task == "worker-count" && t.point == pick.point && t.counts())
-        .filter_map(|t| t.number(name::SYNC_ROWS_RATE))
-        .collect();
-    rates.sort_by(f64::total_cmp);
-    let middle = rates.len().checked_sub(1)? / 2;
-    Some((pick.point.get(WORKER_COUNT)?.clone(), rates[middle]))
+    let sweep = advice.iter().find(|advice| advice.task == "worker-count")?;
+    let pick = sweep.pick.as_ref()?;
+    let point = sweep.points.iter().find(|point| point.point == pick.point)?;
+    Some((pick.point.get(WORKER_COUNT)?.clone(), point.value(sweep.objective.rate)?))
 }

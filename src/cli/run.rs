@@ -60,6 +60,9 @@ async fn all(
 ) -> Result<Ran, sweep::Error> {
     let mut sweep =
         if resume { Sweep::resume(options, events)? } else { Sweep::begin(options, events)? };
+    for task in &tasks {
+        sweep.accepts(task)?;
+    }
     let mut result = Ok(());
     for task in &tasks {
         result = sweep.run_task(task, &context.cancel).await;

@@ -31,14 +31,14 @@ pub(super) struct MachineUse {
     pub(super) loopback: u64,
 }
 
-/// Reads a process; `None` when it is gone.
+/// Reads a process; `None` when it is gone, or dead and not yet buried: then it has no memory.
 pub(super) fn process(pid: u32) -> Option<ProcessUse> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     Some(ProcessUse {
         cpu_s: cpu_of(&stat)?,
-        peak_memory: number_after(&status, "VmHWM:").unwrap_or(0) * 1024,
+        peak_memory: number_after(&status, "VmHWM:")? * 1024,
         read: number_after(&io, "read_bytes:"),
         written: number_after(&io, "write_bytes:"),
     })
@@ -51,12 +51,13 @@ pub(super) fn machine() -> MachineUse {
     MachineUse { cpu_s: busy_of(&stat).unwrap_or(0.0), loopback: loopback_of(&devices) }
 }
 
-/// User, system and their waited-for children: fields 14 to 17. The name in field 2 may hold
+/// User and system time: fields 14 and 15, without children, which are watched as processes of
+/// their own. The name in field 2 may hold
 /// blanks and parentheses, so fields count from its last parenthesis.
 fn cpu_of(stat: &str) -> Option<f64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let ticks = fields.get(11..15)?.iter().map(|f| f.parse::<u64>().ok()).sum::<Option<u64>>()?;
+    let ticks = fields.get(11..13)?.iter().map(|f| f.parse::<u64>().ok()).sum::<Option<u64>>()?;
     Some(ticks as f64 / TICKS_PER_S)
 }
 
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn the_name_of_a_process_may_hold_anything() {
         let stat = "42 (a) R b) S 1 42 42 0 -1 4194560 9 9 0 0 250 130 15 5 20 0 9 0 1 2 3";
-        assert_eq!(cpu_of(stat), Some(4.0));
+        assert_eq!(cpu_of(stat), Some(3.8));
         assert_eq!(cpu_of("42 (a"), None);
     }
 

@@ -158,6 +158,21 @@ impl Sweep {
         Ok(Sweep { store, run, trials, options, sandbox: None, events, resumed: true })
     }
 
+    /// Checks that a task is the one that the run knows by its name, if it knows one. Changes nothing,
+    /// so that a refusal leaves the run as it was.
+    ///
+    /// # Errors
+    /// [`Error::Resume`] when the task has changed.
+    pub fn accepts(&self, task: &Task) -> Result<(), Error> {
+        match self.run.tasks.iter().find(|known| known.name == task.name) {
+            Some(known) if known.hash != task.hash => Err(Error::Resume {
+                folder: self.store.folder().to_owned(),
+                why: format!("task {} has changed since", task.name),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// What is known so far, for advice between tasks.
     pub fn so_far(&self) -> (&Run, &[Trial]) {
         (&self.run, &self.trials)
@@ -228,13 +243,8 @@ impl Sweep {
 
     /// Notes the task in the run's record, or checks that it is the one noted.
     fn enlist(&mut self, task: &Task) -> Result<(), Error> {
-        if let Some(known) = self.run.tasks.iter().find(|known| known.name == task.name) {
-            if known.hash != task.hash {
-                return Err(Error::Resume {
-                    folder: self.store.folder().to_owned(),
-                    why: format!("task {} has changed since", task.name),
-                });
-            }
+        self.accepts(task)?;
+        if self.run.tasks.iter().any(|known| known.name == task.name) {
             return Ok(());
         }
         self.run.tasks.push(task.facts());
@@ -256,9 +266,12 @@ impl Sweep {
                 cancel,
             )
             .await?;
+            let scratch = self.store.folder().join("scratch");
+            // By its full name: the guard that removes it, even after a kill, runs elsewhere.
+            sandbox.remove_at_end(&std::path::absolute(&scratch).unwrap_or(scratch.clone()))?;
             let bench = Bench::new(
                 sandbox.lab().clone(),
-                &self.store.folder().join("scratch"),
+                &scratch,
                 &self.options.executable,
                 &self.run.id,
                 SCHEMA_NAME,

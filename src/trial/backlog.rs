@@ -33,12 +33,12 @@ pub(super) async fn run(
     draft.phases.enter(Phase::Settle, None);
     settle::rest(&bench.lab, cancel).await?;
 
-    draft.phases.enter(Phase::Measure, Some(task.phases.measure));
+    draft.phases.enter(Phase::Measure, Some(task.phases.drain_limit));
     let sampler = watch(bench, &Watched::without_marker(&replica)).await?;
     sampler.mark_window_begin();
     let released = Instant::now();
     replica.release().await?;
-    let reached = replica.applied(&range.to, task.phases.measure, cancel).await;
+    let reached = replica.applied(&range.to, task.phases.drain_limit, cancel).await;
     let ended = Instant::now();
     sampler.mark_window_end();
     let observed = sampler.stop().await;
@@ -48,7 +48,8 @@ pub(super) async fn run(
     let Some(at) = reached? else {
         let window = ended.duration_since(released);
         let rate = last.rows as f64 / window.as_secs_f64();
-        draft.metrics.push(rate_metric(rate, last.rows, window));
+        let until = "from release until the limit, without reaching the end";
+        draft.metrics.push(rate_metric(rate, last.rows, window).with_clock(until));
         draft.verdict =
             Verdict::Unchecked { reason: "the range was not replayed to its end".to_owned() };
         replica.halt().await?;
@@ -94,7 +95,9 @@ fn rate_metric(rate: f64, rows: u64, window: std::time::Duration) -> Metric {
     Metric::number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rate)
         .with_n(rows)
         .with_window(window)
-        .with_clock("from release until the last row of the range was applied")
+        .with_clock(
+            "from release until the last row of the range was applied, progress every 20 ms",
+        )
 }
 
 fn counts(draft: &mut Draft, range: &Range, applied: u64) {

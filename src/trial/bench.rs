@@ -15,8 +15,8 @@ use crate::trial::Error;
 use crate::trial::replica::Replica;
 use crate::workload::{self, Effect};
 
-/// Longest time for untimed copies and for making a range of the binlog.
-const COPY_LIMIT: Duration = Duration::from_secs(3_600);
+/// Longest time for a dump or a load: only a bound on a hang.
+pub(super) const COPY_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Schema of the checkpoint table on the target, as in DM.
 pub(super) const META_SCHEMA: &str = "dm_meta";

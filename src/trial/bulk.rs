@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::pipeline::{Start, Unit};
 use crate::record::{Better, Metric, Outcome, Phase, name};
 use crate::task::Task;
-use crate::trial::bench::{Bench, clear};
+use crate::trial::bench::{Bench, COPY_LIMIT, clear};
 use crate::trial::draft::Draft;
 use crate::trial::replica::{Replica, UnitEnd};
 use crate::trial::watch::{Watched, watch};
@@ -30,16 +30,17 @@ pub(super) async fn run(
 
     draft.phases.enter(Phase::Measure, None);
     let pipeline = bench.pipeline(&task.pipeline, "trial", &folder, false);
-    let mut replica = Replica::start(pipeline, Start::Full, false).await?;
+    let mut replica = Replica::start(pipeline, Start::Full, true).await?;
     let sampler = watch(bench, &Watched::without_marker(&replica)).await?;
     sampler.mark_window_begin();
-    let ended = units(&mut replica, task.phases.drain_limit, cancel).await;
+    replica.release().await?;
+    let ended = units(&mut replica, COPY_LIMIT, cancel).await;
     sampler.mark_window_end();
     let observed = sampler.stop().await;
     draft.metrics.extend(observed.metrics);
     draft.findings.extend(observed.findings);
     let Some((dump, load)) = ended? else {
-        let seconds = task.phases.drain_limit.as_secs_f64();
+        let seconds = COPY_LIMIT.as_secs_f64();
         replica.halt().await?;
         return Err(Error::TooLate { what: "the import's end", seconds });
     };

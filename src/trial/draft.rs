@@ -37,6 +37,8 @@ pub(super) struct Draft {
     pub(super) configuration: BTreeMap<String, String>,
     pub(super) source_end: Option<Position>,
     pub(super) verdict: Verdict,
+    /// Where Ctrl-C found the trial, when it went on to drain after it.
+    pub(super) interrupted_in: Option<Phase>,
     began: Timestamp,
 }
 
@@ -49,6 +51,7 @@ impl Draft {
             configuration: BTreeMap::new(),
             source_end: None,
             verdict: Verdict::Unchecked { reason: "the trial did not come that far".to_owned() },
+            interrupted_in: None,
             began: Timestamp::now(),
         }
     }
@@ -74,7 +77,7 @@ impl Draft {
     /// Turns what a pipeline remarked into findings.
     pub(super) fn note(&mut self, remarks: Vec<(Unit, String)>) {
         for (unit, text) in remarks {
-            self.find(Level::Note, "pipeline-remark", text, format!("{unit:?} unit"), "");
+            self.find(Level::Warning, "pipeline-remark", text, format!("{unit:?} unit"), "");
         }
     }
 

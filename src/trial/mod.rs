@@ -58,14 +58,13 @@ pub async fn run(
     let outcome = match result {
         Ok(outcome) => outcome,
         Err(_) if cancel.is_cancelled() => {
-            Outcome::Aborted { reason: format!("interrupted in phase {}", draft.phase().word()) }
+            let phase = draft.interrupted_in.unwrap_or(draft.phase());
+            Outcome::Aborted { reason: format!("interrupted in phase {}", phase.word()) }
         }
-        Err(error) => {
-            bench.spoil();
-            Outcome::Aborted {
-                reason: format!("failed to {error}, in phase {}", draft.phase().word()),
-            }
-        }
+        // The source's input stays: whatever writes the source forgets it first.
+        Err(error) => Outcome::Aborted {
+            reason: format!("failed to {error}, in phase {}", draft.phase().word()),
+        },
     };
     draft.into_trial(seat, task.model, task.repeat.seed, outcome)
 }
@@ -80,6 +79,9 @@ async fn verify_ends(
     let schemas = [bench.schema.clone()];
     draft.verdict = Verdict::Unchecked { reason: "the comparison did not end".to_owned() };
     draft.verdict = verify::compare(source, target, &schemas, &[], &bench.events, cancel).await?;
+    if cancel.is_cancelled() && matches!(draft.verdict, Verdict::Unchecked { .. }) {
+        return Err(Error::Interrupted);
+    }
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use crate::workload::{self, Counters, Driven, PaceKind};
 /// Marker transactions are planned as at most this share of the offered ones: half of the 1 % that
 /// they may be of the committed ones, since not all that is offered may be committed.
 const MARKER_SHARE: f64 = 0.005;
-/// How long an interrupted trial may still drain.
+/// How long a trial may still drain after Ctrl-C.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(10);
 /// A claim of a sustained rate needs a window at least this long.
 const LONG_WINDOW: Duration = Duration::from_secs(60);
@@ -64,15 +64,22 @@ pub(super) async fn run(
     };
     draft.phases.enter(Phase::Warm, Some(task.phases.warm));
     let mut sampler = watch(bench, &watched).await?;
+    let life = CancellationToken::new();
     let (driven, window) = load(bench, task, draft, &replica, &sampler, &counters, cancel).await?;
-    let source_end = source_end(bench, &mut sampler).await?;
     let stopped = Instant::now();
+    let source_end = source_end(bench, &mut sampler).await?;
     draft.source_end = Some(source_end.clone());
+    if driven.interrupted {
+        draft.interrupted_in = Some(draft.phase());
+    }
 
     draft.phases.enter(Phase::Drain, Some(task.phases.drain_limit));
-    let finish = CancellationToken::new();
-    let limit = if driven.interrupted { INTERRUPTED_DRAIN } else { task.phases.drain_limit };
-    let reached = if idle { Ok(None) } else { replica.applied(&source_end, limit, &finish).await };
+    let limit = task.phases.drain_limit;
+    let reached = match idle {
+        true => Ok(None),
+        // Ctrl-C cuts it short without ending it: what was written before has yet to drain.
+        false => briefly(replica.applied(&source_end, limit, &life), cancel).await,
+    };
     let observed = sampler.stop().await;
     draft.metrics.extend(observed.metrics);
     draft.findings.extend(observed.findings);
@@ -82,17 +89,19 @@ pub(super) async fn run(
     if idle {
         draft.verdict =
             Verdict::Unchecked { reason: "pipeline idle replicates nothing".to_owned() };
-        return Ok(idle_outcome(&driven));
+        return idle_outcome(&driven);
     }
     if let Some(drain) = drain {
         let seconds = drain.as_secs_f64();
         draft.metrics.push(
-            Metric::number(name::DRAIN_TIME, "s", Better::Lower, seconds)
-                .with_clock("from the last write until its position was applied"),
+            Metric::number(name::DRAIN_TIME, "s", Better::Lower, seconds).with_clock(
+                "from the workload's last answer until the source's end position was applied, \
+                     progress every 100 ms",
+            ),
         );
     }
     let last = replica.progress().borrow().clone();
-    let applied = match replica.drain(limit, &finish).await? {
+    let applied = match briefly(replica.drain(limit, &life), cancel).await? {
         Some(end) => {
             sync_metrics(draft, &end, &last);
             Some(end.rows)
@@ -100,7 +109,7 @@ pub(super) async fn run(
         None => None,
     };
     draft.note(replica.remarks());
-    if driven.interrupted {
+    if cancel.is_cancelled() {
         draft.verdict = Verdict::Unchecked { reason: "interrupted".to_owned() };
         return Err(Error::Interrupted);
     }
@@ -222,6 +231,11 @@ async fn load(
         driven = &mut drive => driven?,
         () = measure => return Err(Error::Interrupted),
     };
+    // The drive may end a little before the timer beside it: the window ends now, not with the drain.
+    if window.is_open() {
+        window.end(&progress.borrow());
+        sampler.mark_window_end();
+    }
     Ok((driven, window))
 }
 
@@ -250,6 +264,10 @@ impl Window {
         self.ended = Some((Instant::now(), progress.rows, progress.bytes));
     }
 
+    fn is_open(&self) -> bool {
+        self.began.is_some() && self.ended.is_none()
+    }
+
     fn report(&self, draft: &mut Draft) {
         let (Some((from, rows, bytes)), Some((to, rows_end, bytes_end))) = (self.began, self.ended)
         else {
@@ -274,12 +292,27 @@ impl Window {
     }
 }
 
-fn idle_outcome(driven: &Driven) -> Outcome {
+fn idle_outcome(driven: &Driven) -> Result<Outcome, Error> {
     if driven.interrupted {
-        return Outcome::Aborted { reason: "interrupted".to_owned() };
+        return Err(Error::Interrupted);
     }
     let rate = driven.window_committed as f64 / driven.window.as_secs_f64();
-    Outcome::Finished { rate, dimension: "ops/s".to_owned() }
+    Ok(Outcome::Finished { rate, dimension: "ops/s".to_owned() })
+}
+
+/// Lets a part of the drain go on for [`INTERRUPTED_DRAIN`] after Ctrl-C, no longer.
+async fn briefly<T>(
+    work: impl Future<Output = Result<T, Error>>,
+    cancel: &CancellationToken,
+) -> Result<T, Error> {
+    let over = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(INTERRUPTED_DRAIN).await;
+    };
+    tokio::select! {
+        done = work => done,
+        () = over => Err(Error::Interrupted),
+    }
 }
 
 /// Markers every 100 ms, less often where the workload is so slow that they would be too large a

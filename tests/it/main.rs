@@ -9,6 +9,7 @@ mod import;
 mod lab;
 mod layers;
 mod probe;
+mod run;
 mod support;
 mod sync;
 mod verify;

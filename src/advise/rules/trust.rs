@@ -135,10 +135,9 @@ pub(super) fn incomplete(scene: &Scene) -> Option<Finding> {
 }
 
 pub(super) fn failed_ops(scene: &Scene) -> Option<Finding> {
-    let evidence = each_point(scene, |p| {
-        let failed = p.value(name::FAILED_OPS).filter(|f| *f > 0.0)?;
-        Some(format!("{failed:.0} failed ops (median of trials)"))
-    })?;
+    let failed: f64 = scene.trials.iter().filter_map(|t| t.number(name::FAILED_OPS)).sum();
+    let those = those(scene, |t| t.number(name::FAILED_OPS).is_some_and(|failed| failed > 0.0))?;
+    let evidence = format!("{failed:.0} failed ops in {}", how_many(scene, &those));
     finding(
         Level::Warning,
         "failed-ops",
@@ -157,7 +156,7 @@ pub(super) fn limit_missed(scene: &Scene) -> Option<Finding> {
     finding(Level::Warning, "limit-missed", "a limit of the task was missed", evidence, "")
 }
 
-/// Findings that trials made while they ran, each code once, without those that `known` holds.
+/// Findings that trials made while they ran, each wording once, without those that `known` holds.
 pub(super) fn of_trials(scene: &Scene, known: &[Finding]) -> Vec<Finding> {
     let mut merged: Vec<(Finding, Vec<&Trial>)> = Vec::new();
     for trial in scene.trials.iter().copied() {
@@ -165,7 +164,8 @@ pub(super) fn of_trials(scene: &Scene, known: &[Finding]) -> Vec<Finding> {
             if known.iter().any(|k| k.code == found.code) {
                 continue;
             }
-            match merged.iter_mut().find(|(m, _)| m.code == found.code) {
+            let same = |m: &Finding| m.code == found.code && wording(m) == wording(found);
+            match merged.iter_mut().find(|(m, _)| same(m)) {
                 Some((m, of)) => {
                     m.level = m.level.max(found.level);
                     if of.last().is_none_or(|last| last.order != trial.order) {
@@ -189,4 +189,9 @@ pub(super) fn of_trials(scene: &Scene, known: &[Finding]) -> Vec<Finding> {
             found
         })
         .collect()
+}
+
+/// A finding's text without its figures: two that differ in nothing else say the same.
+fn wording(finding: &Finding) -> String {
+    finding.text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -6,7 +6,7 @@ use super::super::keys::Keys;
 use super::super::settings::{Script, Sysbench};
 use super::table::quoted;
 use super::text::Text;
-use crate::mysql::{Endpoint, Session};
+use crate::mysql::{Endpoint, Session, owner};
 
 /// A row's place. Tables count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,6 +78,11 @@ impl Oltp {
     ) -> Result<Oltp, Error> {
         check(settings)?;
         let mut session = Session::connect(endpoint).await?;
+        // Ops write: only into what dmbench made. A schema that is missing is told by its tables.
+        if owner::is_ours(&mut session, schema).await? == Some(false) {
+            let (schema, endpoint) = (schema.to_owned(), endpoint.to_string());
+            return Err(owner::Error::NotOurs { schema, endpoint }.into());
+        }
         let mut first_free_id = 1;
         for table in 1..=settings.tables {
             let table = quoted(schema, table);

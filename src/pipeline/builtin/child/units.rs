@@ -219,11 +219,12 @@ impl Units {
             // It failed or was stopped before it was released: a unit of no length.
             None => self.begin(Unit::Sync).await,
         };
-        self.end(Unit::Sync, began, tally).await;
-        for text in remarks(&synced?) {
+        // Before the end, behind which nobody listens.
+        for text in synced.iter().flat_map(remarks) {
             self.tell(UnitEvent::Remark { unit: Unit::Sync, text }).await;
         }
-        Ok(())
+        self.end(Unit::Sync, began, tally).await;
+        synced.map(drop)
     }
 
     /// Waits where the pipeline was started held. `false` when it was stopped instead.
@@ -295,6 +296,9 @@ fn remarks(synced: &sync::Synced) -> Vec<String> {
             "{} inserts into tables without a key may have been executed twice after a restart",
             synced.repeated
         ));
+    }
+    if synced.retries > 0 {
+        remarks.push(format!("{} transactions on the target were tried again", synced.retries));
     }
     remarks
 }

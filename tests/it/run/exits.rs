@@ -1,0 +1,70 @@
+//! Exit codes of runs. Those of limits and interruptions are beside the tests of their cause.
+
+use std::fs;
+
+use dmbench::record::{Outcome, Verdict};
+use rustix::process::Signal;
+
+use super::{Running, aborted, dmbench, send, stream, task};
+
+#[test]
+fn a_run_of_nothing_exits_2_and_of_a_wrong_task_3() {
+    let here = tempfile::tempdir().expect("folder");
+    assert_eq!(dmbench(here.path(), &["run"], &[]).0, 2);
+    assert_eq!(dmbench(here.path(), &["run", "t.toml", "--resume", "none"], &[]).0, 3, "no task");
+    let wrong = stream("mysql", "1s", "1s", "").replace("warm", "worm");
+    fs::write(here.path().join("t.toml"), wrong).expect("task");
+    assert_eq!(dmbench(here.path(), &["run", "t.toml"], &[]).0, 3);
+    fs::write(here.path().join("t.toml"), stream("mysql", "1s", "1s", "")).expect("task");
+    assert_eq!(dmbench(here.path(), &["run", "t.toml", "--resume", "none"], &[]).0, 2, "no run");
+    assert!(!here.path().join("out").exists(), "what cannot begin leaves no folder");
+}
+
+/// A path that is set is the only place looked at, so that this holds on machines with servers.
+#[test]
+fn without_a_server_a_run_exits_4_and_names_the_package() {
+    let here = tempfile::tempdir().expect("folder");
+    fs::write(here.path().join("t.toml"), stream("mariadb", "1s", "1s", "")).expect("task");
+    let nowhere = [("PATH", "/nowhere"), ("DMBENCH_MARIADBD", "/nowhere/mariadbd")];
+    let (code, _, stderr) = dmbench(here.path(), &["run", "t.toml"], &nowhere);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("mariadb-server"), "{stderr}");
+}
+
+/// The first of two trials loses its pipeline: it is aborted, the other one is not.
+#[test]
+fn a_failed_trial_exits_5_and_the_sweep_goes_on() {
+    let mut running = Running::start(&stream("mariadb", "500ms", "2s", "[repeat]\nblocks = 2"));
+    running.phase(1, "measure");
+    for pid in running.processes("pipeline") {
+        send(pid, Signal::KILL);
+    }
+    running.end_with(5);
+    let (run, trials) = running.records();
+    assert!(!run.interrupted && run.ended.is_some());
+    assert_eq!(trials.len(), 2);
+    assert!(aborted(&trials[0]).contains("keep the pipeline running"), "{:?}", trials[0].outcome);
+    assert_eq!(trials[1].verdict.word(), "equal");
+    let usable = !matches!(trials[1].outcome, Outcome::Aborted { .. } | Outcome::Invalid { .. });
+    assert!(usable, "{:?}", trials[1].outcome);
+}
+
+/// A row is put into the target behind the pipeline's back.
+#[test]
+fn a_difference_exits_6() {
+    let phases = "ops = 100\ndrain-limit = \"60s\"";
+    let text = task("backlog", "mysql", phases, "kind = \"closed\"", "");
+    let mut running = Running::start(&text);
+    let password = running.password();
+    running.phase(1, "settle");
+    let surplus = "INSERT INTO dmbench.sbtest1 (id, k, c, pad) VALUES (1000000, 1, 'c', 'pad')";
+    running.execute("target", &password, surplus);
+    running.end_with(6);
+    let (_, trials) = running.records();
+    let Verdict::Differs { surplus, missing, changed, examples } = &trials[0].verdict else {
+        panic!("{:?}", trials[0].verdict);
+    };
+    assert_eq!((*surplus, *missing, *changed), (1, 0, 0));
+    assert!(examples[0].contains("1000000"), "{examples:?}");
+    assert!(!trials[0].counts());
+}
