@@ -35,3 +35,59 @@ fn of_limit(trial: &Trial, limit_s: f64) -> Exit {
         (true, true) => Exit::Ok,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Point, example};
+
+    /// The exit of a run of one stream trial and another that ended well.
+    fn exit_of(outcome: Outcome, verdict: Verdict, limit: Option<f64>, interrupted: bool) -> Exit {
+        let mut task = example::task("lag", Model::Stream, None, &[]);
+        task.limits.lag_p99_s = limit;
+        let mut trial = example::trial(&task, &Point::new(), 1, 1);
+        let mut good = example::trial(&task, &Point::new(), 2, 2);
+        (good.outcome, good.verdict) = (Outcome::Sustained { rate: 1.0 }, equal());
+        (trial.outcome, trial.verdict) = (outcome, verdict);
+        let mut run = example::run(vec![task]);
+        run.interrupted = interrupted;
+        exit(&run, &[trial, good])
+    }
+
+    fn equal() -> Verdict {
+        Verdict::Equal { tables: 1, rows: 1 }
+    }
+
+    fn differs() -> Verdict {
+        Verdict::Differs { missing: 1, surplus: 0, changed: 0, examples: Vec::new() }
+    }
+
+    fn aborted() -> Outcome {
+        Outcome::Aborted { reason: "it died".to_owned() }
+    }
+
+    fn bounded() -> Outcome {
+        Outcome::Bounded { reason: "lag".to_owned() }
+    }
+
+    #[test]
+    fn one_trial_decides_and_the_worst_wins() {
+        let sustained = || Outcome::Sustained { rate: 1.0 };
+        let invalid = || Outcome::Invalid { reason: "ops failed".to_owned() };
+        for (outcome, verdict, limit, interrupted, expected) in [
+            (sustained(), equal(), Some(1.0), false, Exit::Ok),
+            (bounded(), equal(), None, false, Exit::Ok),
+            (bounded(), equal(), Some(1.0), false, Exit::LimitMissed),
+            (aborted(), equal(), Some(1.0), false, Exit::TrialFailed),
+            (invalid(), equal(), None, false, Exit::TrialFailed),
+            (sustained(), differs(), None, false, Exit::Differs),
+            (bounded(), differs(), Some(1.0), false, Exit::Differs),
+            (invalid(), differs(), None, false, Exit::Differs),
+            (aborted(), differs(), None, true, Exit::Interrupted),
+            (sustained(), equal(), None, true, Exit::Interrupted),
+        ] {
+            let told = format!("{outcome:?} {verdict:?} {limit:?} {interrupted}");
+            assert_eq!(exit_of(outcome, verdict, limit, interrupted), expected, "{told}");
+        }
+    }
+}

@@ -25,7 +25,7 @@ fn a_killed_run_leaves_no_process_and_is_resumed() {
     let folder = running.run_folder();
     let folder = folder.to_str().expect("plain");
     let resume = ["run", "t.toml", "--resume", folder];
-    std::fs::write(here.join("t.toml"), text.replace("rate = 50", "rate = 40")).expect("task");
+    std::fs::write(here.join("t.toml"), text.replace("clients = 4", "clients = 5")).expect("task");
     let (code, _, stderr) = dmbench(&here, &resume, &[]);
     assert_eq!(code, 3, "{stderr}");
     assert!(stderr.contains("task t has changed"), "{stderr}");

@@ -147,7 +147,7 @@ fn a_backlog_in_measure() {
 }
 
 #[test]
-fn a_backlog_in_drain_or_verify() {
+fn a_backlog_in_verify() {
     let mut running = backlog();
     let password = running.password();
     running.phase(1, "settle");

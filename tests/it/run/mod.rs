@@ -68,10 +68,10 @@ buffer-pool = 64
     )
 }
 
-/// A stream task at 50 ops per second.
+/// A stream task. Its pace is closed, since then markers are frequent enough for a short window.
 fn stream(server: &str, warm: &str, measure: &str, rest: &str) -> String {
     let phases = format!("warm = \"{warm}\"\nmeasure = \"{measure}\"\ndrain-limit = \"60s\"");
-    task("stream", server, &phases, "kind = \"uniform\"\nrate = 50", rest)
+    task("stream", server, &phases, "kind = \"closed\"", rest)
 }
 
 /// A dmbench that runs tasks, in a folder of its own. Dropping it kills it.
