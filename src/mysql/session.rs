@@ -53,9 +53,13 @@ pub enum Error {
 
 /// Error codes of MySQL, MariaDB and TiDB that may go away when the statement or transaction is
 /// tried again: deadlock, lock wait, TiKV and PD trouble, schema changed, write conflict,
-/// retryable transaction, server shutting down.
-pub const TRANSIENT_CODES: [u16; 14] =
-    [1205, 1213, 1020, 1053, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9007];
+/// retryable transaction.
+pub const TRANSIENT_CODES: [u16; 13] =
+    [1205, 1213, 1020, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9007];
+
+/// Error codes with which the session is at its end although the server still said so: shutdown,
+/// killed (MariaDB, MySQL), idle too long, and TiDB's undetermined result of a commit.
+pub const LOST_CODES: [u16; 5] = [1053, 1927, 3169, 4031, 8501];
 
 impl Error {
     /// The server's error code, when the server answered with one.
@@ -68,13 +72,19 @@ impl Error {
 
     /// Whether the connection is of no use any more.
     pub fn is_disconnect(&self) -> bool {
-        matches!(self.driver(), Some(mysql_async::Error::Io(_) | mysql_async::Error::Driver(_)))
+        match self.driver() {
+            Some(mysql_async::Error::Server(error)) => LOST_CODES.contains(&error.code),
+            Some(mysql_async::Error::Io(_) | mysql_async::Error::Driver(_)) => true,
+            _ => false,
+        }
     }
 
     /// What may be done about it.
     pub fn class(&self) -> ErrorClass {
         match self.driver() {
-            Some(mysql_async::Error::Server(error)) if TRANSIENT_CODES.contains(&error.code) => {
+            Some(mysql_async::Error::Server(error))
+                if TRANSIENT_CODES.contains(&error.code) || LOST_CODES.contains(&error.code) =>
+            {
                 ErrorClass::Transient
             }
             Some(mysql_async::Error::Io(_) | mysql_async::Error::Driver(_)) => {
@@ -259,4 +269,30 @@ pub fn shorten(statement: &str) -> String {
 /// An identifier in backquotes, with backquotes inside doubled.
 pub fn quote_name(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_session_is_lost_and_may_be_had_again() {
+        let told = |code| Error::Statement {
+            endpoint: "bench@127.0.0.1:3306".to_owned(),
+            statement: "COMMIT".to_owned(),
+            source: Box::new(mysql_async::Error::Server(mysql_async::ServerError {
+                code,
+                message: String::new(),
+                state: "HY000".to_owned(),
+            })),
+        };
+        for (code, lost, class) in [
+            (1927, true, ErrorClass::Transient),
+            (4031, true, ErrorClass::Transient),
+            (1213, false, ErrorClass::Transient),
+            (1062, false, ErrorClass::Lab),
+        ] {
+            assert_eq!((told(code).is_disconnect(), told(code).class()), (lost, class), "{code}");
+        }
+    }
 }

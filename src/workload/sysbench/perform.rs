@@ -12,15 +12,12 @@ use super::table::{quoted, seeded};
 use super::text::{C_LEN, PAD_LEN};
 use crate::error::ErrorClass;
 use crate::mysql::Session;
-use crate::mysql::session::{Error as SessionError, TRANSIENT_CODES};
+use crate::mysql::session::{Error as SessionError, LOST_CODES, TRANSIENT_CODES};
 
 /// Bytes of an INT.
 const INT_LEN: u64 = 4;
 const ROW_LEN: u64 = 2 * INT_LEN + (C_LEN + PAD_LEN) as u64;
 
-/// The session is at its end although the server still said so: shutdown, killed (MySQL, MariaDB),
-/// idle too long, and TiDB's undetermined result of a commit.
-const LOST_CODES: [u16; 5] = [1053, 1927, 3169, 4031, 8501];
 /// What a whole `oltp_write_only` changes.
 const WRITTEN: Effect = Effect {
     inserted: 1,

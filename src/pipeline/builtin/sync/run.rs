@@ -10,7 +10,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::mysql::{Endpoint, Position, Session};
+use crate::mysql::{Endpoint, Position, Session, owner};
 use crate::pipeline::builtin::Sync;
 use crate::pipeline::builtin::checkpoint::{Checkpoint, Checkpoints, TableCheckpoints};
 use crate::pipeline::builtin::sync::apply::{Applier, SqlApplier, Timing};
@@ -114,6 +114,19 @@ pub async fn run(
     result
 }
 
+/// Sync writes only into schemas that dmbench made. One that is missing is told by its first table.
+async fn refuse_foreign_schemas(setup: &Setup) -> Result<(), Error> {
+    let mut target = Session::connect(&setup.target).await?;
+    for schema in &setup.schemas {
+        if owner::is_ours(&mut target, schema).await? == Some(false) {
+            let (schema, endpoint) = (schema.clone(), setup.target.to_string());
+            return Err(owner::Error::NotOurs { schema, endpoint }.into());
+        }
+    }
+    target.close().await;
+    Ok(())
+}
+
 async fn replicate(
     settings: &Sync,
     setup: &Setup,
@@ -121,6 +134,7 @@ async fn replicate(
     progress: &watch::Sender<Progress>,
     drain: impl Future<Output = ()>,
 ) -> Result<Synced, Error> {
+    refuse_foreign_schemas(setup).await?;
     let mut checkpoints =
         TableCheckpoints::open(&setup.target, &setup.meta_schema, &setup.name, &setup.run).await?;
     let start = Start::find(setup, &mut checkpoints).await?;
