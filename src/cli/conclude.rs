@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::failure::Usage;
 use super::metrics::Served;
 use super::{Context, output};
 use crate::error::Exit;
 use crate::report::{self, Document};
-use crate::sweep::{self, Options, Ran};
+use crate::sweep::{self, Options, Ran, Sweep};
 
 /// Where runs go.
 #[derive(Debug, Clone, clap::Args)]
@@ -26,8 +27,15 @@ impl Place {
     }
 
     /// The folder of a run that was made before.
-    pub(super) fn find(&self, run: &Path) -> Option<PathBuf> {
-        [run.to_owned(), self.out.join(run)].into_iter().find(|f| f.join("run.json").is_file())
+    pub(super) fn find(&self, run: &Path) -> anyhow::Result<PathBuf> {
+        let found =
+            [run.to_owned(), self.out.join(run)].into_iter().find(|f| f.join("run.json").is_file());
+        found.ok_or_else(|| {
+            Usage::error(
+                format!("find the run {}", run.display()),
+                "name its folder, or its name as dmbench list shows it",
+            )
+        })
     }
 }
 
@@ -40,6 +48,20 @@ pub(super) fn options(folder: &Path, served: &Served) -> anyhow::Result<Options>
         command: std::env::args().collect(),
         gauges: served.gauges.clone(),
     })
+}
+
+/// Ends a sweep whose tasks gave `result`. Servers are stopped and the record is completed whatever
+/// it was; what fails because of Ctrl-C is no failure, since the record is marked.
+pub(super) async fn finish(
+    sweep: Sweep,
+    result: Result<(), sweep::Error>,
+    context: &Context,
+) -> Result<Ran, sweep::Error> {
+    let ran = sweep.finish(&context.cancel).await;
+    if context.cancel.is_cancelled() {
+        return ran;
+    }
+    result.and(ran)
 }
 
 /// Writes the reports beside the records, prints one of them, says where everything is.

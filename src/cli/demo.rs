@@ -52,11 +52,7 @@ async fn all(
 ) -> Result<Ran, sweep::Error> {
     let mut sweep = Sweep::begin(options, events)?;
     let result = tasks(&mut sweep, servers, events, context).await;
-    let ran = sweep.finish(&context.cancel).await;
-    if context.cancel.is_cancelled() {
-        return ran;
-    }
-    result.and(ran)
+    conclude::finish(sweep, result, context).await
 }
 
 async fn tasks(

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::failure::Usage;
 use super::{conclude, output};
 use crate::error::Exit;
 use crate::record::Store;
@@ -31,12 +30,7 @@ pub(super) struct Arguments {
 
 /// Prints a report; the exit code is that of the run.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let folder = arguments.place.find(&arguments.run).ok_or_else(|| {
-        Usage::error(
-            format!("find the run {}", arguments.run.display()),
-            "name its folder, or its name as dmbench list shows it",
-        )
-    })?;
+    let folder = arguments.place.find(&arguments.run)?;
     let store = Store::open(&folder);
     let (run, trials) = (store.run()?, store.trials()?);
     let document = Document::of(&run, &trials);

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use super::failure::Usage;
 use super::{Context, conclude, metrics, progress};
 use crate::error::Exit;
 use crate::event::Events;
@@ -34,12 +33,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let tasks = Task::load_all(&arguments.tasks, &arguments.overrides)?;
     let folder = match &arguments.resume {
-        Some(run) => arguments.place.find(run).ok_or_else(|| {
-            Usage::error(
-                format!("find the run {}", run.display()),
-                "name its folder, or its name as dmbench list shows it",
-            )
-        })?,
+        Some(run) => arguments.place.find(run)?,
         None => arguments.place.new_folder(&tasks[0].name),
     };
     context.log.keep_in(&folder);
@@ -70,9 +64,5 @@ async fn all(
             break;
         }
     }
-    let ran = sweep.finish(&context.cancel).await;
-    if context.cancel.is_cancelled() {
-        return ran;
-    }
-    result.and(ran)
+    conclude::finish(sweep, result, context).await
 }

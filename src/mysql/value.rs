@@ -234,14 +234,19 @@ pub(crate) fn latin1_to_utf8(bytes: &[u8]) -> String {
 
 /// Bytes as `x'…'`.
 pub(crate) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    out.reserve(bytes.len() * 2 + 3);
     out.extend_from_slice(b"x'");
+    write_digits(bytes, out);
+    out.push(b'\'');
+}
+
+/// Bytes as pairs of hexadecimal digits.
+pub(crate) fn write_digits(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.reserve(bytes.len() * 2 + 1);
     for &byte in bytes {
         out.push(DIGITS[usize::from(byte >> 4)]);
         out.push(DIGITS[usize::from(byte & 15)]);
     }
-    out.push(b'\'');
 }
 
 /// Text as `'…'` with the characters escaped that MySQL's lexer treats specially.

@@ -7,13 +7,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::mysql::{Endpoint, Position};
-use crate::pipeline::builtin::{Builtin, KNOBS};
+use crate::pipeline::builtin::Builtin;
 use crate::pipeline::idle::Idle;
 use crate::pipeline::{Error, Progress, Settings, UnitEvent};
-use crate::record::{Knob, Model};
-
-/// A place in memory for the constant, so that references to it live for ever.
-static BUILTIN_KNOBS: [Knob; 9] = KNOBS;
 
 /// Where a pipeline works.
 #[derive(Debug, Clone)]
@@ -87,24 +83,6 @@ impl AnyPipeline {
                 AnyPipeline::Builtin(Box::new(Builtin::new(settings.clone(), context)))
             }
             Settings::Idle {} => AnyPipeline::Idle(Idle::new()),
-        }
-    }
-
-    /// The knobs that a task may vary.
-    pub fn knobs(&self) -> &'static [Knob] {
-        match self {
-            AnyPipeline::Builtin(_) => &BUILTIN_KNOBS,
-            AnyPipeline::Idle(_) => &[],
-        }
-    }
-
-    /// What it can be asked; tasks with another model are refused.
-    pub fn models(&self) -> &'static [Model] {
-        match self {
-            AnyPipeline::Builtin(_) => {
-                &[Model::Bulk, Model::Stream, Model::Backlog, Model::Sustain]
-            }
-            AnyPipeline::Idle(_) => &[Model::Stream, Model::Drive],
         }
     }
 

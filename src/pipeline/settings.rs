@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::builtin;
+use crate::record::Model;
 
 /// The `[pipeline]` part of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,14 @@ impl Settings {
         match self {
             Settings::Builtin(_) => "builtin",
             Settings::Idle {} => "idle",
+        }
+    }
+
+    /// What such a pipeline can be asked; a task with another model is refused.
+    pub fn models(&self) -> &'static [Model] {
+        match self {
+            Settings::Builtin(_) => &[Model::Bulk, Model::Stream, Model::Backlog, Model::Sustain],
+            Settings::Idle {} => &[Model::Stream, Model::Drive],
         }
     }
 }

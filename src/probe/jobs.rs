@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mysql::Position;
 use crate::mysql::session::Error as SessionError;
 use crate::probe::checkpoint::{Reading, Standing, bytes_behind, file_sizes, position};
-use crate::probe::line::Line;
+use crate::probe::line::{Line, is_not_there_yet};
 use crate::probe::sample::Sample;
 use crate::probe::state::{Stage, State, StatementCount, lock};
 use crate::probe::statements;
@@ -29,9 +29,6 @@ pub(super) const CHECKPOINT_EVERY: Duration = Duration::from_millis(100);
 
 /// A sample is written this often.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
-
-/// Unknown schema, unknown table: the pipeline has not made its checkpoint yet.
-const NOT_THERE_YET: [u16; 2] = [1049, 1146];
 
 fn ticks(every: Duration) -> Interval {
     let mut ticks = interval(every);
@@ -96,7 +93,7 @@ impl CheckpointProbe {
         let checkpoint = match answer {
             Ok(Some(checkpoint)) => checkpoint,
             Ok(None) => return,
-            Err(error) if error.code().is_some_and(|code| NOT_THERE_YET.contains(&code)) => return,
+            Err(error) if is_not_there_yet(&error) => return,
             Err(error) => return state.checkpoint_failures.add(&error),
         };
         let now = Instant::now();

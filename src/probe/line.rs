@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::mysql::session::Error;
 use crate::mysql::{Endpoint, Session};
 
+/// Whether a schema or table is unknown: the pipeline has not made it yet.
+pub(super) fn is_not_there_yet(error: &Error) -> bool {
+    matches!(error.code(), Some(1049 | 1146))
+}
+
 /// A session to one end for one probe. A statement that finds the connection lost fails; the next
 /// one connects anew.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::mysql::session::{Error as SessionError, Session, quote_name};
 use crate::mysql::{Endpoint, owner};
 use crate::probe::Error;
 use crate::probe::ledger::Ledger;
-use crate::probe::line::{Failures, Line};
+use crate::probe::line::{Failures, Line, is_not_there_yet};
 use crate::stats::Histogram;
 
 /// Name of the table of markers.
@@ -25,9 +25,6 @@ pub(super) const POLL_EVERY: Duration = Duration::from_millis(10);
 
 /// Most markers in one answer.
 const MOST_ROWS: u64 = 10_000;
-
-/// Unknown schema, unknown table: the pipeline has not made them yet.
-const NOT_THERE_YET: [u16; 2] = [1049, 1146];
 
 /// Makes the table of markers in a schema that is ours, unless it is there already. Do so before
 /// the pipeline starts, so that it is dumped or replicated like any other table.
@@ -170,7 +167,7 @@ impl Poller {
                     self.note(&ids, answered, answered - before);
                     before = began;
                 }
-                Err(error) if error.code().is_some_and(|c| NOT_THERE_YET.contains(&c)) => {}
+                Err(error) if is_not_there_yet(&error) => {}
                 Err(error) => self.shared.polling.add(&error),
             }
         }

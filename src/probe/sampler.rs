@@ -152,11 +152,6 @@ impl Sampler {
         Ok(())
     }
 
-    /// Watches a further process of this machine from now on.
-    pub fn watch_process(&self, name: &str, pid: u32) {
-        lock(&self.state.hosts).processes.push(watched(name, pid));
-    }
-
     /// From now on readings count.
     pub fn mark_window_begin(&self) {
         let mut hosts = lock(&self.state.hosts);

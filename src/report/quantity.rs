@@ -57,11 +57,6 @@ pub fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), number)
 }
 
-/// Microseconds as milliseconds.
-pub fn millis(us: f64) -> String {
-    number(us / 1e3)
-}
-
 /// A ratio to 1, such as `0.97`.
 pub fn ratio(value: f64) -> String {
     if value.is_finite() { format!("{value:.2}") } else { ABSENT.to_owned() }

@@ -188,6 +188,7 @@ impl Sweep {
         let points = task.points();
         let seats = seats(&task.name, &task.hash, &points, task.repeat.blocks, task.repeat.seed);
         let of = seats.len() as u32;
+        let mut is_noted = false;
         for seat in &seats {
             if cancel.is_cancelled() {
                 break;
@@ -196,7 +197,12 @@ impl Sweep {
                 continue;
             }
             let at_point = task.at(&seat.point)?;
-            self.provide(&at_point, cancel).await?;
+            let started = self.provide(&at_point, cancel).await?;
+            // Servers do not change while they run: they are asked once a task and start.
+            if started || !is_noted {
+                self.note_lab(&task.name).await?;
+                is_noted = true;
+            }
             self.run_trial(&at_point, seat, of, cancel).await?;
         }
         self.store.save_run(&self.run)?;
@@ -252,8 +258,9 @@ impl Sweep {
         Ok(())
     }
 
-    /// Provides servers for a task at a point: those that run, when only the network differs.
-    async fn provide(&mut self, task: &Task, cancel: &CancellationToken) -> Result<(), Error> {
+    /// Provides servers for a task at a point: those that run, when only the network differs. Says
+    /// whether they were started.
+    async fn provide(&mut self, task: &Task, cancel: &CancellationToken) -> Result<bool, Error> {
         let fits = self.sandbox.as_ref().is_some_and(|(_, _, s)| same_servers(s, &task.sandbox));
         if !fits {
             self.release().await?;
@@ -280,28 +287,30 @@ impl Sweep {
             );
             self.sandbox = Some((sandbox, bench, task.sandbox.clone()));
         }
-        if let Some((sandbox, bench, settings)) = &mut self.sandbox {
-            if *settings != task.sandbox {
-                sandbox.set_network(&task.sandbox).await?;
-                *settings = task.sandbox.clone();
-                bench.lab = sandbox.lab().clone();
-            }
-            let facts = facts::lab_facts(&bench.lab).await.map_err(lab::Error::from)?;
-            let known = self.run.tasks.iter_mut().find(|known| known.name == task.name);
-            if let Some(known) = known {
-                match &known.lab {
-                    None => known.lab = Some(facts),
-                    Some(before) if self.resumed => {
-                        same_versions(before, &facts).map_err(|why| Error::Resume {
-                            folder: self.options.folder.clone(),
-                            why,
-                        })?
-                    }
-                    Some(_) => {}
-                }
-            }
-            self.store.save_run(&self.run)?;
+        if let Some((sandbox, bench, settings)) = &mut self.sandbox
+            && *settings != task.sandbox
+        {
+            sandbox.set_network(&task.sandbox).await?;
+            *settings = task.sandbox.clone();
+            bench.lab = sandbox.lab().clone();
         }
+        Ok(!fits)
+    }
+
+    /// Notes what the servers are in the run's record of a task, or checks on resuming that they are
+    /// those noted.
+    async fn note_lab(&mut self, task: &str) -> Result<(), Error> {
+        let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
+        let facts = facts::lab_facts(&bench.lab).await.map_err(lab::Error::from)?;
+        if let Some(known) = self.run.tasks.iter_mut().find(|known| known.name == task) {
+            match &known.lab {
+                None => known.lab = Some(facts),
+                Some(before) if self.resumed => same_versions(before, &facts)
+                    .map_err(|why| Error::Resume { folder: self.options.folder.clone(), why })?,
+                Some(_) => {}
+            }
+        }
+        self.store.save_run(&self.run)?;
         Ok(())
     }
 

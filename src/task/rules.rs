@@ -107,8 +107,7 @@ fn check_model(task: &Task, written: &Written<'_, '_>) -> Result<(), Error> {
         let what = format!("model {word} needs a table [pipeline]");
         return Err(written.wrong("model", what, "for example kind = \"builtin\""));
     }
-    let is_idle = matches!(task.pipeline, pipeline::Settings::Idle {});
-    if is_idle && matches!(task.model, Model::Bulk | Model::Backlog) {
+    if !task.pipeline.models().contains(&task.model) {
         let what = format!("pipeline idle replicates nothing, so model {word} would never end");
         return Err(written.wrong("pipeline.kind", what, "it serves model stream"));
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::mysql::Session;
+use crate::pipeline::builtin::checkpoint;
 use crate::pipeline::{self, Progress, Start};
 use crate::probe::{Sampler, marker};
 use crate::record::{Better, Level, Metric, Outcome, Phase, Verdict, name};
@@ -14,7 +15,7 @@ use crate::trial::bench::{Bench, settings};
 use crate::trial::draft::Draft;
 use crate::trial::judge::{Evidence, judge};
 use crate::trial::replica::Replica;
-use crate::trial::watch::{Watched, checkpoint_table, watch};
+use crate::trial::watch::{Watched, watch};
 use crate::trial::{Error, drive_metrics, settle, sync_metrics, verify_ends};
 use crate::workload::{self, Counters, Driven, PaceKind};
 
@@ -59,7 +60,7 @@ pub(super) async fn run(
         progress: Some(replica.progress()),
         counters: Some(Arc::clone(&counters)),
         marker_interval: (!idle).then(|| marker_interval(task)),
-        checkpoint_table: (!idle).then(|| checkpoint_table("trial")),
+        checkpoint_table: (!idle).then(|| checkpoint::table_name("trial")),
         samples: Some(samples),
     };
     draft.phases.enter(Phase::Warm, Some(task.phases.warm));

@@ -39,11 +39,6 @@ impl Watched {
     }
 }
 
-/// Name of the checkpoint table of a pipeline.
-pub(super) fn checkpoint_table(pipeline: &str) -> String {
-    format!("{pipeline}_syncer_checkpoint")
-}
-
 /// Starts the probes. Ctrl-C does not end them: they watch an interrupted trial drain.
 pub(super) async fn watch(bench: &Bench, watched: &Watched) -> Result<Sampler, Error> {
     let mut processes = bench.lab.processes.clone();

@@ -28,7 +28,6 @@ pub use process::Process;
 pub use settings::{Durability, KNOBS, Program, Settings};
 
 use crate::event::{Event, Events};
-use crate::lab::proxy::Proxy;
 use crate::lab::{Error, Lab};
 use crate::mysql::Secret;
 use flags::{Home, Role};
@@ -104,16 +103,6 @@ impl Sandbox {
     /// [`Error::Proxy`] without ports or threads, [`Error::Session`] when a server does not answer.
     pub async fn set_network(&mut self, settings: &Settings) -> Result<(), Error> {
         self.network.set(settings, &mut self.lab).await
-    }
-
-    /// The relay between pipeline and source, where one was asked for.
-    pub fn source_proxy(&self) -> Option<&Proxy> {
-        self.network.source()
-    }
-
-    /// The relay between pipeline and target, where one was asked for.
-    pub fn target_proxy(&self) -> Option<&Proxy> {
-        self.network.target()
     }
 
     /// Where both ends are.

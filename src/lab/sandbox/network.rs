@@ -44,16 +44,6 @@ impl Network {
             target.set(&mut self.target, &lab.target, &mut lab.emulated).await?;
         Ok(())
     }
-
-    /// The relay to the source, where there is one.
-    pub(super) fn source(&self) -> Option<&Proxy> {
-        self.source.as_ref()
-    }
-
-    /// The relay to the target, where there is one.
-    pub(super) fn target(&self) -> Option<&Proxy> {
-        self.target.as_ref()
-    }
 }
 
 impl Wanted {

@@ -12,14 +12,30 @@ use std::path::Path;
 
 use dmbench::mysql::{Endpoint, Flavor, Session};
 use dmbench::pipeline::builtin::{Dump, Load, dump, load};
-use dmbench::pipeline::{Progress, Unit};
+use dmbench::pipeline::{Context, Progress, Unit};
+use rand::RngExt;
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Pair, locked_pair};
+use crate::support::{DMBENCH, Pair, locked_pair};
 
 /// Flavours that both can be source.
 const SOURCES: [Flavor; 2] = [Flavor::Mysql, Flavor::Mariadb];
+
+/// Where a pipeline of a test works; the server id is new each time.
+fn context(pair: &Pair, schema: &str, folder: &Path) -> Context {
+    Context {
+        name: schema.to_owned(),
+        source: pair.source().clone(),
+        target: pair.target().clone(),
+        schemas: vec![schema.to_owned()],
+        meta_schema: format!("{schema}_meta"),
+        folder: folder.to_owned(),
+        executable: DMBENCH.into(),
+        run: "test".to_owned(),
+        server_id: rand::rng().random_range(100_000..u32::MAX),
+    }
+}
 
 /// A pair of servers that one test at a time has for itself: a global read lock makes deadlocks for
 /// definitions that run beside it.

@@ -7,28 +7,14 @@ use std::time::Duration;
 
 use dmbench::mysql::Flavor;
 use dmbench::pipeline::builtin::{self, Load};
-use dmbench::pipeline::{AnyPipeline, Context, How, Settings, Start, State, Unit, UnitEvent};
+use dmbench::pipeline::{AnyPipeline, How, Settings, Start, State, Unit, UnitEvent};
 use tokio_util::sync::CancellationToken;
 
-use super::{alone, content, small, tables};
-use crate::support::{DMBENCH, Pair, schema};
+use super::{alone, content, context, small, tables};
+use crate::support::{DMBENCH, schema};
 
 /// Only to keep a failing test from hanging.
 const HANG: Duration = Duration::from_secs(60);
-
-fn context(pair: &Pair, schema: &str, folder: &Path) -> Context {
-    Context {
-        name: schema.to_owned(),
-        source: pair.source().clone(),
-        target: pair.target().clone(),
-        schemas: vec![schema.to_owned()],
-        meta_schema: format!("{schema}_meta"),
-        folder: folder.to_owned(),
-        executable: DMBENCH.into(),
-        run: "test".to_owned(),
-        server_id: 4711,
-    }
-}
 
 fn settings() -> Settings {
     let load = Load { pool_size: 3 };

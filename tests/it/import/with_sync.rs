@@ -1,19 +1,18 @@
 //! Dump and sync together: what is committed while the dump starts arrives once, and a process
 //! that is killed goes on where its checkpoint is.
 
-use std::path::Path;
 use std::time::Duration;
 
 use dmbench::mysql::{Endpoint, Position, Session, owner};
 use dmbench::pipeline::builtin::{self, Load, Sync};
-use dmbench::pipeline::{AnyPipeline, Context, How, Progress, Settings, Start, State};
+use dmbench::pipeline::{AnyPipeline, How, Progress, Settings, Start, State};
 use rand::{Rng, RngExt, SeedableRng};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{SOURCES, alone, content, load_from, locks, small};
-use crate::support::{DMBENCH, Pair, schema};
+use super::{SOURCES, alone, content, context, load_from, locks, small};
+use crate::support::{Pair, schema};
 
 /// Only to keep a failing test from hanging.
 const HANG: Duration = Duration::from_secs(120);
@@ -80,20 +79,6 @@ impl Writers {
     async fn stop(self) -> u64 {
         self.stop.cancel();
         self.jobs.join_all().await.into_iter().sum()
-    }
-}
-
-fn context(pair: &Pair, schema: &str, folder: &Path) -> Context {
-    Context {
-        name: schema.to_owned(),
-        source: pair.source().clone(),
-        target: pair.target().clone(),
-        schemas: vec![schema.to_owned()],
-        meta_schema: format!("{schema}_meta"),
-        folder: folder.to_owned(),
-        executable: DMBENCH.into(),
-        run: "test".to_owned(),
-        server_id: rand::rng().random_range(100_000..u32::MAX),
     }
 }
 

@@ -4,6 +4,7 @@
 //! each column's type only decides how its bytes are dressed: bare, quoted or as hex.
 
 use crate::mysql::schema::Column;
+use crate::mysql::value::write_digits;
 
 /// How the bytes of a column become a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,13 +105,8 @@ fn push_escaped_block(out: &mut Vec<u8>, block: &[u8]) {
 }
 
 fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    out.reserve(2 + 2 * bytes.len());
     out.extend_from_slice(b"0x");
-    for &byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
-    }
+    write_digits(bytes, out);
 }
 
 #[cfg(test)]
