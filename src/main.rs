@@ -13,6 +13,18 @@ fn main() -> ExitCode {
     ExitCode::from(exit() as u8)
 }
 
+/// A pipeline may use every core. Generator and probes leave half of them to the servers, which run
+/// here too in a sandbox; threads that wake each other for every answer cost more than they give.
+fn runtime(arguments: &Arguments) -> tokio::runtime::Builder {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if !arguments.is_pipeline() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        runtime.worker_threads(cores.div_ceil(2));
+    }
+    runtime.enable_all();
+    runtime
+}
+
 fn exit() -> Exit {
     let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
@@ -23,7 +35,7 @@ fn exit() -> Exit {
         return exit;
     }
     let log = Log::start(arguments.verbosity());
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match runtime(&arguments).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!("failed to start the runtime: {error}");

@@ -102,6 +102,11 @@ impl Arguments {
         matches!(self.command, Command::Guard).then(guard::run)
     }
 
+    /// Whether this process is a pipeline, apart from generator and probes.
+    pub fn is_pipeline(&self) -> bool {
+        matches!(self.command, Command::Pipeline)
+    }
+
     /// How often `-v` was given.
     pub fn verbosity(&self) -> u8 {
         self.verbose

@@ -48,22 +48,26 @@ enum Ended {
     Unknown,
 }
 
-/// See the module.
-pub(super) struct Client<W: Workload> {
+/// Lets the client of a number perform ops over its open session until none is offered.
+pub(super) async fn run<W: Workload>(
     scene: Arc<Scene<W>>,
+    number: usize,
+    session: W::Client,
+) -> Result<(), Error> {
+    Client { scene: &scene, number, session: Some(session) }.run().await
+}
+
+/// See the module. It borrows what all share: counting references up and down for each op makes the
+/// cores wait for each other.
+struct Client<'a, W: Workload> {
+    scene: &'a Scene<W>,
     number: usize,
     session: Option<W::Client>,
 }
 
-impl<W: Workload> Client<W> {
-    /// A client with its open session.
-    pub(super) fn new(scene: Arc<Scene<W>>, number: usize, session: W::Client) -> Client<W> {
-        Client { scene, number, session: Some(session) }
-    }
-
-    /// Performs ops until none is offered.
-    pub(super) async fn run(mut self) -> Result<(), Error> {
-        let scene = self.scene.clone();
+impl<W: Workload> Client<'_, W> {
+    async fn run(mut self) -> Result<(), Error> {
+        let scene = self.scene;
         let under_way = &scene.under_way[self.number];
         while let Some(due) = scene.offer.next(&scene.window, &scene.counters).await {
             let since = due.at.saturating_duration_since(scene.start).as_nanos() as u64;
@@ -78,7 +82,7 @@ impl<W: Workload> Client<W> {
     }
 
     async fn see_through(&mut self, due: Due) -> Result<(), Error> {
-        let scene = self.scene.clone();
+        let scene = self.scene;
         let op = scene.workload.pick(scene.seed, due.index);
         let started = Instant::now();
         let ended = self.try_to_commit(&op).await?;
@@ -100,7 +104,7 @@ impl<W: Workload> Client<W> {
     }
 
     async fn try_to_commit(&mut self, op: &W::Op) -> Result<Ended, Error> {
-        let scene = self.scene.clone();
+        let scene = self.scene;
         let mut unsettled = false;
         let mut last_code = 0;
         for _ in 0..TRIES {
@@ -150,7 +154,7 @@ impl<W: Workload> Client<W> {
     }
 
     async fn reconnect(&mut self) -> Result<Option<W::Client>, Error> {
-        let scene = self.scene.clone();
+        let scene = self.scene;
         let began = Instant::now();
         loop {
             let connected = tokio::select! {

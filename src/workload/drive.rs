@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
-use super::client::{Client, Scene};
+use super::client::{self, Scene};
 use super::counters::Counters;
 use super::driven::Driven;
 use super::offer::{Closed, Offer, Queue, Window};
@@ -121,7 +121,7 @@ pub(super) async fn drive_workload<W: Workload>(
     };
     let mut running = JoinSet::new();
     for (number, session) in sessions.into_iter().enumerate() {
-        running.spawn(Client::new(scene.clone(), number, session).run());
+        running.spawn(client::run(scene.clone(), number, session));
     }
     let interrupted = watch(&mut running, &scene, plan.stop.ops, grace, events, cancel).await?;
     let ended = Instant::now();

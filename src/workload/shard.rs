@@ -10,8 +10,9 @@ use super::effect::Effect;
 use super::offer::{Due, Window};
 use crate::stats::Histogram;
 
-/// Most shards: three histograms are half a megabyte.
-pub(super) const MOST: usize = 64;
+/// Most shards: three histograms are half a megabyte, and what does not fit a core's cache makes
+/// every op wait for memory.
+pub(super) const MOST: usize = 8;
 
 /// See the module.
 #[derive(Debug, Default)]

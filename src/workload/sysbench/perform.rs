@@ -103,10 +103,11 @@ impl Workload for Oltp {
 
 impl Client {
     async fn select(&mut self, key: Key) -> Result<Effect, Failure> {
-        let statement = self.statement(Verb::Select, key.table).await?;
+        let slot = self.prepare(Verb::Select, key.table).await?;
+        let statement = self.statements[slot].as_ref().expect("prepared just now");
         let params = Params::Positional(vec![Value::UInt(key.id)]);
         let row: Result<Option<AnswerRow>, _> =
-            self.session.conn().exec_first(&statement, params).await;
+            self.session.conn().exec_first(statement, params).await;
         let row = row.map_err(|e| self.failure("SELECT c", e, false))?;
         Ok(Effect { read: u64::from(row.is_some()), statements: 1, ..Effect::default() })
     }
@@ -210,8 +211,9 @@ impl Client {
         params: Vec<Value>,
         committing: bool,
     ) -> Result<u64, Failure> {
-        let statement = self.statement(verb, table).await?;
-        let done = self.session.conn().exec_drop(&statement, Params::Positional(params)).await;
+        let slot = self.prepare(verb, table).await?;
+        let statement = self.statements[slot].as_ref().expect("prepared just now");
+        let done = self.session.conn().exec_drop(statement, Params::Positional(params)).await;
         match done {
             Ok(()) => Ok(self.session.conn().affected_rows()),
             Err(error) => {
@@ -226,16 +228,16 @@ impl Client {
         done.map_err(|e| self.failure(sql, e, committing))
     }
 
-    async fn statement(&mut self, verb: Verb, table: u32) -> Result<Statement, Failure> {
+    /// Makes sure that a statement is prepared and gives its place.
+    async fn prepare(&mut self, verb: Verb, table: u32) -> Result<usize, Failure> {
         let slot = (table as usize - 1) * VERBS + verb as usize;
-        if let Some(statement) = &self.statements[slot] {
-            return Ok(statement.clone());
+        if self.statements[slot].is_none() {
+            let sql = sql(verb, &self.schema, table);
+            let prepared = self.session.conn().prep(sql.as_str()).await;
+            let statement = prepared.map_err(|e| self.failure(&sql, e, false))?;
+            self.statements[slot] = Some(statement);
         }
-        let sql = sql(verb, &self.schema, table);
-        let prepared = self.session.conn().prep(sql.as_str()).await;
-        let statement = prepared.map_err(|e| self.failure(&sql, e, false))?;
-        self.statements[slot] = Some(statement.clone());
-        Ok(statement)
+        Ok(slot)
     }
 
     /// What a driver's error means for the op.
