@@ -38,7 +38,7 @@ port=$(jq -r .source.port <<<"$up")
 sql() { "$client" -h 127.0.0.1 -P "$port" -u root -N -B -e "$1"; }
 "$dmbench" drive oltp_insert prepare --host 127.0.0.1 --port "$port" --user root \
   --password-env MYSQL_PWD --schema dmbench_bench --tables 1 --table-size 1000 >/dev/null
-server() { jq --arg end "$1" '{host: .[$end].host, port: .[$end].port, user: .[$end].user,
+server() { jq --arg side "$1" '{host: .[$side].host, port: .[$side].port, user: .[$side].user,
   password: env.MYSQL_PWD}' <<<"$up"; }
 order=$(jq -n -c --argjson source "$(server source)" --argjson target "$(server target)" \
   --arg folder "$work/dump" '{settings: {}, name: "bench", source: $source, target: $target,
