@@ -213,7 +213,8 @@ impl Gauges {
         self.0.backlog.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// Cores used by `source`, `target`, `pipeline`, `generator`, or all of the `machine`.
+    /// Cores used by `source`, `target`, `pipeline`, `generator` (with probes and delay proxy), or all
+    /// of the `machine`.
     pub fn set_process_cpu(&self, process: &str, cores: f64) {
         self.gauge(&self.0.cpu, process).set(cores);
     }

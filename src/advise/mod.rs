@@ -9,6 +9,8 @@ pub mod rules;
 pub mod summary;
 mod yaml;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 pub use objective::Objective;
@@ -27,6 +29,8 @@ pub struct TaskAdvice {
     pub model: Model,
     /// What points are compared by.
     pub objective: Objective,
+    /// What was emulated while the trials ran.
+    pub emulated: BTreeMap<String, String>,
     /// Summary of each point, in the task's order.
     pub points: Vec<PointSummary>,
     /// Trials whose figures enter no average and no recommendation, each with its reason.
@@ -66,6 +70,7 @@ fn advise_task(run: &Run, task: &TaskFacts, trials: &[&Trial]) -> TaskAdvice {
         task: task.name.clone(),
         model: task.model,
         objective,
+        emulated: summary::emulated(task, trials),
         uncounted: summary::uncounted(trials),
         pick: picked.pick,
         no_pick: picked.none_because,
@@ -79,7 +84,7 @@ fn advise_task(run: &Run, task: &TaskFacts, trials: &[&Trial]) -> TaskAdvice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Outcome, Verdict, example, name};
+    use crate::record::{Level, Outcome, Replayed, Verdict, example, name};
 
     fn of(run: &Run, trials: &[Trial]) -> TaskAdvice {
         advise(run, trials).pop().expect("one task")
@@ -201,6 +206,36 @@ mod tests {
         let advice = of(&example::run(vec![task]), &trials);
         assert_eq!(picked(&advice), "4");
         assert!(advice.findings.iter().any(|f| f.code == "limit-missed"));
+    }
+
+    #[test]
+    fn a_range_that_was_committed_again_is_told() {
+        let (run, mut trials) = example::worker_sweep();
+        let range = |to: u64, rows: u64| Replayed {
+            from: "binlog.000002:157".to_owned(),
+            to: format!("binlog.000002:{to}"),
+            ops: 8_000,
+            rows,
+        };
+        let level = |trials: &[Trial]| {
+            let advice = of(&run, trials);
+            advice.findings.iter().find(|f| f.code == "ranges-differ").map(|f| f.level)
+        };
+        trials.iter_mut().for_each(|t| t.replayed = Some(range(9_000, 8_000)));
+        assert_eq!(level(&trials), None);
+        trials[3].replayed = Some(range(9_004, 8_000));
+        assert_eq!(level(&trials), Some(Level::Note), "the same ops, committed again");
+        trials[3].replayed = Some(range(9_004, 8_001));
+        assert_eq!(level(&trials), Some(Level::Warning));
+    }
+
+    #[test]
+    fn what_was_emulated_is_told_by_the_trials_themselves() {
+        let (run, mut trials) = example::worker_sweep();
+        for (trial, ms) in trials.iter_mut().zip([2, 2, 5, 2]) {
+            trial.emulated.insert("target-round-trip".to_owned(), format!("{ms} ms"));
+        }
+        assert_eq!(of(&run, &trials).emulated["target-round-trip"], "2 ms / 5 ms");
     }
 
     #[test]

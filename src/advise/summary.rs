@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::objective::import_rate;
-use crate::record::{Outcome, Point, TaskFacts, Trial, Value, Verdict, name};
+use crate::record::{Outcome, Point, TaskFacts, Trial, Value, Verdict, name, resolution_us};
 use crate::stats::{Estimate, Histogram, estimate};
 
 /// A distribution in the figures that people read, in the metric's units.
@@ -167,6 +167,19 @@ fn summarize(point: &Point, trials: &[&Trial]) -> PointSummary {
     summary
 }
 
+/// What was emulated while the trials of a task ran: each trial's own words where they differ.
+pub fn emulated(task: &TaskFacts, trials: &[&Trial]) -> BTreeMap<String, String> {
+    let mut each: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (what, how) in trials.iter().flat_map(|t| &t.emulated) {
+        each.entry(what.clone()).or_default().insert(how);
+    }
+    if each.is_empty() {
+        return task.lab.as_ref().map(|lab| lab.emulated.clone()).unwrap_or_default();
+    }
+    let joined = |hows: BTreeSet<&str>| Vec::from_iter(hows).join(" / ");
+    each.into_iter().map(|(what, hows)| (what, joined(hows))).collect()
+}
+
 fn add_metrics(summary: &mut PointSummary, trials: &[&Trial]) {
     let mut numbers: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for metric in trials.iter().flat_map(|t| &t.metrics) {
@@ -177,7 +190,11 @@ fn add_metrics(summary: &mut PointSummary, trials: &[&Trial]) {
             }
         }
         if !metric.clock.is_empty() {
-            summary.clocks.entry(metric.name.clone()).or_insert_with(|| metric.clock.clone());
+            // Of several trials the coarsest clock speaks for all.
+            let known = summary.clocks.entry(metric.name.clone()).or_default();
+            if known.is_empty() || resolution_us(&metric.clock) > resolution_us(known) {
+                known.clone_from(&metric.clock);
+            }
         }
     }
     if !numbers.contains_key(name::IMPORT_ROWS_RATE) {

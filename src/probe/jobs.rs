@@ -116,7 +116,8 @@ impl CheckpointProbe {
             bytes_behind,
             standing: Standing::of(at_source, source_still, still, rest),
         };
-        checkpoints.take(reading, state.counts_now());
+        let marks = *lock(&state.marks);
+        checkpoints.take(reading, now, marks, &lock(&state.track));
     }
 
     /// The row's position; `None` while there is no row or it holds no position yet.
@@ -241,7 +242,7 @@ async fn append(file: &mut File, sample: &Sample) -> std::io::Result<()> {
 fn sample(state: &State, failed_before: &mut u64) -> Sample {
     let now = Instant::now();
     let counts = state.counts();
-    let reading = lock(&state.checkpoints).latest.clone();
+    let reading = lock(&state.checkpoints).latest.clone().map(|(_, reading)| reading);
     let ledger = state.markers.as_ref().map(|markers| lock(&markers.ledger));
     let mut cpu_s: std::collections::BTreeMap<String, f64> = lock(&state.hosts)
         .processes

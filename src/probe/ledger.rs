@@ -29,6 +29,16 @@ impl Window {
     }
 }
 
+/// The times at which a reading was due after `last` and before the one that came at `now`. One that
+/// comes late by less than a whole interval has missed none.
+pub(super) fn missed(
+    last: Instant,
+    now: Instant,
+    every: Duration,
+) -> impl Iterator<Item = Instant> {
+    (1u32..).map(move |i| last + every * i).take_while(move |due| *due + every <= now)
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Marker {
     acknowledged: Option<Instant>,
@@ -53,7 +63,10 @@ pub(super) struct Ledger {
     /// Commit acknowledgement of the newest marker before `settled`.
     newest: Option<Instant>,
     age: Histogram,
-    window_of_ages: Option<Instant>,
+    /// When ages count.
+    window_of_ages: Option<(Instant, Option<Instant>)>,
+    /// When the age was sampled last.
+    sampled: Option<Instant>,
 }
 
 /// Lags of the markers committed in a window.
@@ -80,6 +93,7 @@ impl Ledger {
             newest: None,
             age: Histogram::default(),
             window_of_ages: None,
+            sampled: None,
         }
     }
 
@@ -137,22 +151,35 @@ impl Ledger {
 
     /// Ages from now on count.
     pub(super) fn begin_ages(&mut self, from: Instant) {
-        self.window_of_ages = Some(from);
+        self.window_of_ages = Some((from, None));
         self.age = Histogram::default();
     }
 
     /// Ages from now on do not count any more.
-    pub(super) fn end_ages(&mut self) {
-        self.window_of_ages = None;
+    pub(super) fn end_ages(&mut self, to: Instant) {
+        if let Some((_, end)) = &mut self.window_of_ages {
+            *end = Some(to);
+        }
     }
 
-    /// Records the target's age at `now`, where it is known and the window is open.
+    /// Records the target's age at `now`, where it is known and lies in the window.
     pub(super) fn sample_age(&mut self, now: Instant) {
-        let Some(age) = self.age(now) else { return };
-        if self.window_of_ages.is_none_or(|from| now < from) {
-            return;
+        self.sampled = Some(now);
+        let counts = self
+            .window_of_ages
+            .is_some_and(|(from, to)| from <= now && to.is_none_or(|to| now < to));
+        if let Some(age) = self.age(now).filter(|_| counts) {
+            self.age.record_duration(age);
         }
-        self.age.record_duration(age);
+    }
+
+    /// Samples the age at every time at which it was due before `now` and was not sampled, since a
+    /// question hung. Without that a target that answers nothing for five seconds would have one
+    /// large age beside hundreds of small ones. To be called before what the answer shows is noted.
+    pub(super) fn sample_missed_ages(&mut self, every: Duration, now: Instant) {
+        for due in self.sampled.map(|last| missed(last, now, every)).into_iter().flatten() {
+            self.sample_age(due);
+        }
     }
 
     /// The distribution of sampled ages (µs).
@@ -279,8 +306,33 @@ mod tests {
         for ms in [90, 100, 110, 200] {
             ledger.sample_age(at(ms));
         }
-        ledger.end_ages();
+        ledger.end_ages(at(250));
         ledger.sample_age(at(300));
         assert_eq!((ledger.ages().n(), ledger.ages().sum()), (3, 410_000));
+    }
+
+    #[test]
+    fn a_question_that_hangs_counts_for_as_long_as_it_hung() {
+        let at = clock();
+        let mut ledger = Ledger::new(1);
+        for ms in [0, 5_000] {
+            let id = ledger.next();
+            ledger.acknowledged(id, at(ms));
+        }
+        ledger.begin_ages(at(0));
+        ledger.seen(1, at(5));
+        let poll = |ledger: &mut Ledger, ms| {
+            ledger.sample_missed_ages(Duration::from_millis(10), at(ms));
+            ledger.seen(2, at(ms));
+            ledger.sample_age(at(ms));
+        };
+        ledger.sample_age(at(10));
+        poll(&mut ledger, 29);
+        assert_eq!(ledger.ages().n(), 2, "late by less than an interval");
+        ledger.end_ages(at(6_000));
+        let before = ledger.ages().n();
+        poll(&mut ledger, 9_029);
+        // Due at 39, 49, … 5,999: the window has ended before the answer came.
+        assert_eq!(ledger.ages().n() - before, 597);
     }
 }

@@ -182,6 +182,7 @@ impl Poller {
 
     fn note(&self, ids: &[u64], answered: Instant, span: Duration) {
         let mut ledger = self.shared.ledger();
+        ledger.sample_missed_ages(POLL_EVERY, answered);
         for &id in ids {
             ledger.seen(id, answered);
         }

@@ -45,7 +45,8 @@ pub(super) fn observe(state: &State, now: Instant) -> Observed {
     if let Some(markers) = &state.markers {
         observed.markers = lock(&markers.ledger).acknowledged_count();
     }
-    observed.standing = lock(&state.checkpoints).latest.as_ref().map(|reading| reading.standing);
+    observed.standing =
+        lock(&state.checkpoints).latest.as_ref().map(|(_, reading)| reading.standing);
     observed.add_failures("source position", &state.position_failures);
     observed.add_failures("checkpoint", &state.checkpoint_failures);
     observed.add_failures("statement counter", &state.statement_failures);
@@ -78,12 +79,13 @@ impl Observed {
         let spans = lock(&markers.spans);
         let resolution = Duration::from_micros(spans.quantile(0.95).unwrap_or(0));
         let clock = format!(
-            "marker rows, polled every {} ms, ±{} ms",
+            "marker rows, polled every {} ms; too long by at most {} ms in 95 % of the polls",
             POLL_EVERY.as_millis(),
             whole_ms(resolution)
         );
         drop(spans);
-        let ledger = lock(&markers.ledger);
+        let mut ledger = lock(&markers.ledger);
+        ledger.sample_missed_ages(POLL_EVERY, window.to);
         let lags = ledger.lags(window, now);
         let (n, unseen, ahead) = (lags.lag.n(), lags.unseen, lags.ahead);
         let distribution = |name, histogram| {
@@ -135,10 +137,13 @@ impl Observed {
     }
 
     fn add_checkpoints(&mut self, state: &State, window: Window) {
-        let checkpoints = lock(&state.checkpoints);
-        let resolution = lock(&state.track).resolution();
+        let (mut checkpoints, track) = (lock(&state.checkpoints), lock(&state.track));
+        checkpoints.fill(window.to, None, *lock(&state.marks), &track);
+        let resolution = track.resolution();
+        drop(track);
         let clock = format!(
-            "checkpoint row, read every {} ms, against source positions read every {} ms, ±{} ms",
+            "checkpoint row, read every {} ms, against source positions read every {} ms; wrong by \
+             at most {} ms",
             CHECKPOINT_EVERY.as_millis(),
             POSITION_EVERY.as_millis(),
             whole_ms(resolution + CHECKPOINT_EVERY)

@@ -36,8 +36,8 @@ pub struct ProbePlan {
     pub schema: String,
     /// Time between two markers; `None` writes none and measures no lag by markers.
     pub marker_interval: Option<Duration>,
-    /// Processes on this machine by name (`source`, `target`, `pipeline`); the generator, which is
-    /// this process, is always watched.
+    /// Processes on this machine by name (`source`, `target`, `pipeline`); this one, called
+    /// `generator`, which holds the probes and the delay proxy too, is always watched.
     pub processes: Vec<(String, u32)>,
     /// Where samples go, one JSON object a line.
     pub samples: Option<PathBuf>,
@@ -176,7 +176,7 @@ impl Sampler {
         self.state.stage.send_replace(Stage::After);
         lock(&self.state.marks).end = Some((now, self.state.counts()));
         if let Some(markers) = &self.state.markers {
-            lock(&markers.ledger).end_ages();
+            lock(&markers.ledger).end_ages(now);
         }
         let mut hosts = lock(&self.state.hosts);
         hosts.read();
@@ -233,8 +233,8 @@ fn watched(name: &str, pid: u32) -> Watched {
 }
 
 fn state(plan: &ProbePlan, counters: Counters, markers: Option<Arc<marker::Shared>>) -> State {
-    let generator = ("generator".to_owned(), std::process::id());
-    let processes = plan.processes.iter().chain([&generator]);
+    let own = ("generator".to_owned(), std::process::id());
+    let processes = plan.processes.iter().chain([&own]);
     let processes = processes.map(|(name, pid)| watched(name, *pid)).collect();
     State {
         started: Instant::now(),

@@ -9,7 +9,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::probe::checkpoint::{Moves, Reading, Standing};
-use crate::probe::ledger::Window;
+use crate::probe::jobs::CHECKPOINT_EVERY;
+use crate::probe::ledger::{Window, missed};
 use crate::probe::line::Failures;
 use crate::probe::position::SourceTrack;
 use crate::probe::sampler::Counters;
@@ -36,7 +37,8 @@ pub(super) enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     pub(super) moves: Moves,
-    pub(super) latest: Option<Reading>,
+    /// The latest reading and when it came.
+    pub(super) latest: Option<(Instant, Reading)>,
     /// Lag within the window (µs).
     pub(super) lag: Histogram,
     /// Bytes behind within the window.
@@ -48,9 +50,16 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Takes a reading in; it counts when the window is open.
-    pub(super) fn take(&mut self, reading: Reading, counts: bool) {
-        if counts {
+    /// Takes in a reading that came at `at`; it counts when that lies in the window.
+    pub(super) fn take(
+        &mut self,
+        reading: Reading,
+        at: Instant,
+        marks: Marks,
+        track: &SourceTrack,
+    ) {
+        self.fill(at, reading.bytes_behind, marks, track);
+        if marks.hold(at) {
             match reading.lag {
                 Some(lag) => self.lag.record_duration(lag),
                 None => self.too_old += 1,
@@ -63,7 +72,28 @@ impl Checkpoints {
                 None => self.standings.push((reading.standing, 1)),
             }
         }
-        self.latest = Some(reading);
+        self.latest = Some((at, reading));
+    }
+
+    /// Counts the readings that were due before `now` and did not come, since the target did not
+    /// answer: the checkpoint seen last has grown older until then, and the bytes behind count as the
+    /// larger of those before and after. Otherwise a long silence would weigh as much as one reading.
+    pub(super) fn fill(
+        &mut self,
+        now: Instant,
+        bytes: Option<u64>,
+        marks: Marks,
+        track: &SourceTrack,
+    ) {
+        let Some((last, reading)) = &self.latest else { return };
+        for due in missed(*last, now, CHECKPOINT_EVERY).filter(|due| marks.hold(*due)) {
+            if let Some(time) = track.time_of(&reading.position, due) {
+                self.lag.record_duration(due.duration_since(time));
+            }
+            if let Some(bytes) = bytes.max(reading.bytes_behind) {
+                self.bytes.record(bytes);
+            }
+        }
     }
 }
 
@@ -126,6 +156,11 @@ pub(super) struct Marks {
 }
 
 impl Marks {
+    /// Whether a reading at that time counts.
+    pub(super) fn hold(&self, at: Instant) -> bool {
+        self.begin.is_some_and(|(begin, _)| begin <= at) && self.end.is_none_or(|(end, _)| at < end)
+    }
+
     /// The window, once both marks are set.
     pub(super) fn window(&self) -> Option<Window> {
         Some(Window { from: self.begin?.0, to: self.end?.0 })

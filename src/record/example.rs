@@ -140,6 +140,8 @@ pub(crate) fn trial(task: &TaskFacts, point: &Point, block: u32, order: u32) -> 
             .map(|(k, v)| (k.to_owned(), v.to_owned()))
             .chain(point.iter().map(|(k, v)| (k.clone(), v.clone())))
             .collect(),
+        emulated: BTreeMap::new(),
+        replayed: None,
         source_end: Some("binlog.000003:8812".to_owned()),
         outcome: match task.model {
             Model::Stream | Model::Sustain => Outcome::Sustained { rate: 1000.0 },

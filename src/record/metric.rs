@@ -105,7 +105,8 @@ impl Metric {
     }
 }
 
-/// Names of metrics. A process is `source`, `target`, `pipeline` or `generator`.
+/// Names of metrics. A process is `source`, `target`, `pipeline` or `generator`: dmbench itself, which
+/// holds the generator and beside it the probes and the delay proxy.
 pub mod name {
     /// Rows dumped per second, from the dump unit's begin to its end.
     pub const DUMP_ROWS_RATE: &str = "dump.rows-rate";
@@ -167,6 +168,12 @@ pub mod name {
     pub const ACHIEVED: &str = "workload.achieved";
     /// Failed ops.
     pub const FAILED_OPS: &str = "workload.failed";
+    /// Ops whose commit was never answered and whose fate could not be settled.
+    pub const UNKNOWN_OPS: &str = "workload.unknown";
+    /// Ops that found the backlog of due ops full and were not begun.
+    pub const DROPPED_OPS: &str = "workload.dropped";
+    /// Ops due that no client had begun when the time was over.
+    pub const ABANDONED_OPS: &str = "workload.abandoned";
     /// Started minus due (µs).
     pub const DELAY: &str = "workload.delay";
     /// Finished minus started (µs).

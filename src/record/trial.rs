@@ -76,6 +76,20 @@ pub struct PhaseSpan {
 /// One assignment of all varied knobs: full knob name to value as text.
 pub type Point = BTreeMap<String, String>;
 
+/// The committed range of the source's binlog that a trial replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Replayed {
+    /// Position before its first transaction.
+    pub from: String,
+    /// Position after its last one.
+    pub to: String,
+    /// Ops committed in it.
+    pub ops: u64,
+    /// Row changes committed in it.
+    pub rows: u64,
+}
+
 /// What a trial leaves on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -104,6 +118,12 @@ pub struct Trial {
     pub phases: Vec<PhaseSpan>,
     /// The settings that the pipeline and the workload really ran with, by dotted name.
     pub configuration: BTreeMap<String, String>,
+    /// What was emulated while it ran, such as `target-round-trip` = `2 ms asked, 2.09 ms measured`.
+    #[serde(default)]
+    pub emulated: BTreeMap<String, String>,
+    /// Model `backlog`: what was replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     /// Where the source's binlog stood after the last write that counts.
     pub source_end: Option<String>,
     /// How it ended.

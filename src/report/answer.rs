@@ -33,12 +33,12 @@ pub(super) fn of(task: &TaskFacts, advice: &TaskAdvice) -> Vec<Block> {
             quantity::difference(none.high)
         )));
     }
-    blocks.push(Block::text(where_measured(task)));
+    blocks.push(Block::text(where_measured(task, advice)));
     blocks
 }
 
 /// `sysbench oltp_insert, … · MySQL 9.7.1 → builtin → MySQL 9.7.1 · emulated: …`.
-fn where_measured(task: &TaskFacts) -> String {
+fn where_measured(task: &TaskFacts, advice: &TaskAdvice) -> String {
     let mut parts = vec![task.workload.clone()];
     if let Some(lab) = &task.lab {
         parts.push(match task.model {
@@ -46,7 +46,7 @@ fn where_measured(task: &TaskFacts) -> String {
             _ => format!("{} → {} → {}", lab.source.server, task.pipeline, lab.target.server),
         });
         let emulated: Vec<String> =
-            lab.emulated.iter().map(|(what, how)| format!("{what} {how}")).collect();
+            advice.emulated.iter().map(|(what, how)| format!("{what} {how}")).collect();
         if !emulated.is_empty() {
             parts.push(format!("emulated: {}", emulated.join(", ")));
         }

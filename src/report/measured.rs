@@ -55,7 +55,7 @@ pub(super) fn of_task(task: &TaskFacts, advice: &TaskAdvice, trials: &[&Trial]) 
         ("pipeline".to_owned(), task.pipeline.clone()),
     ];
     if let Some(lab) = &task.lab {
-        facts.extend(lab_facts(lab));
+        facts.extend(lab_facts(lab, advice));
     }
     facts.push(("order".to_owned(), order(task, trials)));
     if let Some(phases) = phases(trials) {
@@ -126,7 +126,11 @@ fn processes(advice: &TaskAdvice) -> Option<Table> {
         .map(|(process, figures)| {
             let figures =
                 figures.map(|e| e.map_or_else(|| quantity::ABSENT.to_owned(), quantity::estimate));
-            let cells = std::iter::once((*process).to_owned()).chain(figures).collect();
+            let process = match *process {
+                "generator" => "dmbench: generator, probes and proxy",
+                other => other,
+            };
+            let cells = std::iter::once(process.to_owned()).chain(figures).collect();
             Row { cells, picked: false }
         })
         .collect();
@@ -166,13 +170,13 @@ fn window(model: Model) -> &'static str {
     }
 }
 
-fn lab_facts(lab: &LabFacts) -> Vec<(String, String)> {
+fn lab_facts(lab: &LabFacts, advice: &TaskAdvice) -> Vec<(String, String)> {
     let mut facts = vec![("servers".to_owned(), lab.kind.clone())];
     facts.push(("source".to_owned(), server(&lab.source, None)));
     facts.push(("target".to_owned(), server(&lab.target, Some(&lab.source))));
     facts.push(("all settings".to_owned(), "in run.json".to_owned()));
     let emulated: Vec<String> =
-        lab.emulated.iter().map(|(what, how)| format!("{what}: {how}")).collect();
+        advice.emulated.iter().map(|(what, how)| format!("{what}: {how}")).collect();
     let emulated = if emulated.is_empty() { "nothing".to_owned() } else { emulated.join("; ") };
     facts.push(("emulated".to_owned(), emulated));
     facts

@@ -1,11 +1,13 @@
 //! Which sections a report has, and the tables of each model.
 
+use std::cmp::Ordering;
+
 use super::document::{Bar, Block, Chart, Column, Document, Row, Section, Span, Style, Table};
 use super::quantity::{self, ABSENT};
 use super::table::Builder;
 use super::{answer, measured};
 use crate::advise::{PointSummary, TaskAdvice, advise};
-use crate::record::{Model, Run, TaskFacts, Trial, name};
+use crate::record::{Model, Run, TaskFacts, Trial, name, resolution_us};
 
 impl Document {
     /// The report of a run.
@@ -129,11 +131,15 @@ fn backlog(task: &TaskFacts, advice: &TaskAdvice) -> Table {
     table
 }
 
+/// The process that holds the generator: dmbench itself, with the probes and the delay proxy.
+const GENERATOR: &str = "generator";
+
 fn cpu(builder: &mut Builder, processes: &[&'static str]) {
     builder.group("CPU");
     for process in processes {
         let metric = format!("{}.{process}", name::CPU);
-        builder.push(process, "cores", true, move |p| quantity::optional(p.value(&metric)));
+        let shown = if *process == GENERATOR { "dmbench" } else { process };
+        builder.push(shown, "cores", true, move |p| quantity::optional(p.value(&metric)));
     }
 }
 
@@ -177,7 +183,11 @@ fn clocks(advice: &TaskAdvice, metrics: &[&str]) -> Vec<String> {
     metrics
         .iter()
         .filter_map(|metric| {
-            let clock = advice.points.iter().find_map(|p| p.clocks.get(*metric))?;
+            let all = advice.points.iter().filter_map(|p| p.clocks.get(*metric));
+            let coarser = |a: &&String, b: &&String| {
+                resolution_us(a).partial_cmp(&resolution_us(b)).unwrap_or(Ordering::Equal)
+            };
+            let clock = all.max_by(coarser)?;
             let what = metric.replace("lag.", "lag by ");
             Some(format!("{what}: {clock}"))
         })
@@ -263,7 +273,7 @@ fn drive(task: &TaskFacts, advice: &TaskAdvice) -> Table {
             .quantile("p99", metric, 0.99)
             .max(metric);
     }
-    cpu(&mut b, &["source", "generator", "machine"]);
+    cpu(&mut b, &["source", GENERATOR, "machine"]);
     b.standing(false);
     let mut table = b.build("The workload alone", &advice.points, picked(advice));
     table.notes.push(

@@ -1,8 +1,8 @@
 //! A histogram of durations or other positive whole numbers, kept whole.
 //!
-//! Values are recorded in whole units (microseconds for durations) from 1 to an hour's worth with
-//! three significant digits; larger values count as the largest and are told by
-//! [`Histogram::clamped`]. Percentiles of several histograms are never averaged: merge, then ask.
+//! Values are recorded in whole units (microseconds for durations, bytes) with three significant
+//! digits, however large they are: it grows with them. Percentiles of several histograms are never
+//! averaged: merge, then ask.
 
 use std::time::Duration;
 
@@ -11,32 +11,25 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use serde::{Deserialize, Serialize};
 
-const HIGHEST: u64 = 3_600_000_000;
-
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
     counts: hdrhistogram::Histogram<u64>,
     sum: u128,
-    clamped: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        let counts = hdrhistogram::Histogram::new_with_bounds(1, HIGHEST, 3)
-            .expect("constant bounds are valid");
-        Histogram { counts, sum: 0, clamped: 0 }
+        let counts = hdrhistogram::Histogram::new(3).expect("three digits are possible");
+        Histogram { counts, sum: 0 }
     }
 }
 
 impl Histogram {
     /// Records one value.
     pub fn record(&mut self, value: u64) {
-        if value > HIGHEST {
-            self.clamped += 1;
-        }
         self.sum += u128::from(value);
-        self.counts.saturating_record(value);
+        self.counts.record(value).expect("it grows with its values");
     }
 
     /// Records a duration in microseconds.
@@ -46,19 +39,13 @@ impl Histogram {
 
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Histogram) {
-        self.counts.add(&other.counts).expect("all histograms share their bounds");
+        self.counts.add(&other.counts).expect("it grows with its values");
         self.sum += other.sum;
-        self.clamped += other.clamped;
     }
 
     /// How many values were recorded.
     pub fn n(&self) -> u64 {
         self.counts.len()
-    }
-
-    /// How many values were above the highest that can be told apart.
-    pub fn clamped(&self) -> u64 {
-        self.clamped
     }
 
     /// The value at a quantile from 0 to 1, in whole units; `None` when empty.
@@ -97,8 +84,6 @@ impl Histogram {
 struct Stored {
     hdr: String,
     sum: String,
-    #[serde(default)]
-    clamped: u64,
 }
 
 impl Serialize for Histogram {
@@ -107,8 +92,7 @@ impl Serialize for Histogram {
         V2Serializer::new()
             .serialize(&self.counts, &mut bytes)
             .map_err(serde::ser::Error::custom)?;
-        Stored { hdr: BASE64.encode(bytes), sum: self.sum.to_string(), clamped: self.clamped }
-            .serialize(serializer)
+        Stored { hdr: BASE64.encode(bytes), sum: self.sum.to_string() }.serialize(serializer)
     }
 }
 
@@ -122,7 +106,6 @@ impl<'de> Deserialize<'de> for Histogram {
             .map_err(|e| D::Error::custom(format!("{e:?}")))?;
         let mut histogram = Histogram {
             sum: stored.sum.parse().map_err(D::Error::custom)?,
-            clamped: stored.clamped,
             ..Histogram::default()
         };
         histogram.counts.add(&read).map_err(D::Error::custom)?;
@@ -137,13 +120,15 @@ mod tests {
     #[test]
     fn a_stored_histogram_reads_back_equal() {
         let mut histogram = Histogram::default();
-        for value in [1, 7, 7, 950, 1_234_567, HIGHEST + 9] {
+        for value in [1, 7, 7, 950, 1_234_567, 80_000_000_000_000] {
             histogram.record(value);
         }
         let text = serde_json::to_string(&histogram).expect("json");
         let back: Histogram = serde_json::from_str(&text).expect("histogram");
         assert_eq!(back, histogram);
-        assert_eq!((back.n(), back.clamped(), back.quantile(0.5)), (6, 1, Some(7)));
+        assert_eq!((back.n(), back.quantile(0.5)), (6, Some(7)));
+        let max = back.max().expect("six values") as f64;
+        assert!((max / 8e13 - 1.0).abs() < 1e-3, "80 TB behind is told as {max}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::pipeline::Start;
-use crate::record::{Better, Metric, Outcome, Phase, Verdict, name};
+use crate::record::{Better, Metric, Outcome, Phase, Replayed, Verdict, name};
 use crate::task::Task;
 use crate::trial::bench::{Bench, Range};
 use crate::trial::draft::Draft;
@@ -25,6 +25,12 @@ pub(super) async fn run(
     draft.phases.enter(Phase::Seed, None);
     let range = bench.range(task, cancel).await?;
     draft.source_end = Some(range.to.clone());
+    draft.replayed = Some(Replayed {
+        from: range.from.to_string(),
+        to: range.to.to_string(),
+        ops: range.ops,
+        rows: range.effect.row_changes(),
+    });
     bench.restore(&range.dump, cancel).await?;
     let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
     let start = Start::Incremental { from: range.from.clone() };

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use crate::event::Events;
 use crate::mysql::Position;
 use crate::pipeline::Unit;
-use crate::record::{Finding, Level, Metric, Model, Outcome, Phase, Point, SCHEMA, Trial, Verdict};
+use crate::record::{
+    Finding, Level, Metric, Model, Outcome, Phase, Point, Replayed, SCHEMA, Trial, Verdict,
+};
 use crate::telemetry::Gauges;
 use crate::trial::phases::Phases;
 
@@ -35,6 +37,8 @@ pub(super) struct Draft {
     pub(super) metrics: Vec<Metric>,
     pub(super) findings: Vec<Finding>,
     pub(super) configuration: BTreeMap<String, String>,
+    pub(super) emulated: BTreeMap<String, String>,
+    pub(super) replayed: Option<Replayed>,
     pub(super) source_end: Option<Position>,
     pub(super) verdict: Verdict,
     /// Where Ctrl-C found the trial, when it went on to drain after it.
@@ -49,6 +53,8 @@ impl Draft {
             metrics: Vec::new(),
             findings: Vec::new(),
             configuration: BTreeMap::new(),
+            emulated: BTreeMap::new(),
+            replayed: None,
             source_end: None,
             verdict: Verdict::Unchecked { reason: "the trial did not come that far".to_owned() },
             interrupted_in: None,
@@ -111,6 +117,8 @@ impl Draft {
             began: self.began,
             phases: self.phases.finish(),
             configuration: self.configuration,
+            emulated: self.emulated,
+            replayed: self.replayed,
             source_end: self.source_end.map(|position| position.to_string()),
             outcome,
             verdict: self.verdict,

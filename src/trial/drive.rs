@@ -9,6 +9,7 @@ use crate::record::{Outcome, Phase, Verdict};
 use crate::task::Task;
 use crate::trial::bench::{Bench, settings};
 use crate::trial::draft::Draft;
+use crate::trial::judge::judge_drive;
 use crate::trial::watch::{Watched, watch};
 use crate::trial::{Error, drive_metrics, settle};
 use crate::workload::{self, Counters};
@@ -70,10 +71,5 @@ pub(super) async fn run(
     if driven.interrupted {
         return Err(Error::Interrupted);
     }
-    let failed: u64 = driven.failed_ops();
-    if driven.committed_ops == 0 {
-        return Ok(Outcome::Invalid { reason: format!("no op was committed, {failed} failed") });
-    }
-    let rate = driven.window_committed as f64 / driven.window.as_secs_f64();
-    Ok(Outcome::Finished { rate, dimension: "ops/s".to_owned() })
+    Ok(judge_drive(&driven))
 }

@@ -1,8 +1,10 @@
-//! Whether a rate was sustained: the rule for trials of model `stream`.
+//! What a trial's figures amount to: whether a rate was sustained (model `stream`), and whether a
+//! server took what it was offered (model `drive`).
 
 use std::time::Duration;
 
 use crate::record::{Limits, Outcome};
+use crate::workload::Driven;
 
 /// Lag may grow by at most this many seconds a second, upper bound included.
 const SLOPE_LIMIT: f64 = 0.02;
@@ -10,6 +12,12 @@ const SLOPE_LIMIT: f64 = 0.02;
 const ACHIEVED_SHARE: f64 = 0.98;
 /// Limit of p99 marker lag where the task states none.
 const LAG_LIMIT_S: f64 = 5.0;
+/// A claim of a sustained rate needs a window at least this long.
+const LONG_WINDOW: Duration = Duration::from_secs(60);
+/// And one of so many flushes of the checkpoint, whose sawtooth would else be taken for a trend.
+const FLUSHES: u32 = 4;
+/// A pacer whose p99 is later than this did not offer what it should have.
+const PACER_LATE_US: u64 = 20_000;
 
 /// What was measured.
 #[derive(Debug, Clone)]
@@ -24,6 +32,13 @@ pub(super) struct Evidence {
     /// `None` when the drain did not end within its limit.
     pub drain: Option<Duration>,
     pub flush_interval: Duration,
+}
+
+impl Evidence {
+    /// The shortest window that can prove a sustained rate.
+    pub(super) fn window_needed(&self) -> Duration {
+        LONG_WINDOW.max(self.flush_interval * FLUSHES)
+    }
 }
 
 /// The outcome, most damning first: a generator that could not offer the rate says nothing about the
@@ -69,7 +84,40 @@ pub(super) fn judge(evidence: &Evidence, limits: &Limits) -> Outcome {
             ),
         };
     }
+    if evidence.window < evidence.window_needed() {
+        return Outcome::Finished { rate: achieved, dimension: "ops/s".to_owned() };
+    }
     Outcome::Sustained { rate: achieved }
+}
+
+/// The outcome of the workload alone. A server that commits less than it was offered is saturated, and
+/// its rate is what it managed; unless the pacer itself was late, for then less was offered.
+pub(super) fn judge_drive(driven: &Driven) -> Outcome {
+    let (failed, unknown) = (driven.failed_ops(), driven.unknown_ops);
+    if driven.committed_ops == 0 {
+        return Outcome::Invalid { reason: format!("no op was committed, {failed} failed") };
+    }
+    if unknown > 0 {
+        let reason = format!("the commit of {unknown} ops is of unknown fate");
+        return Outcome::Invalid { reason };
+    }
+    let rate = driven.achieved_per_sec();
+    let dimension = "ops/s".to_owned();
+    if driven.window_committed as f64 >= ACHIEVED_SHARE * driven.window_offered as f64 {
+        return Outcome::Finished { rate, dimension };
+    }
+    let late = driven.pacer_lateness.quantile(0.99).unwrap_or(0);
+    if late > PACER_LATE_US {
+        return Outcome::GeneratorBound {
+            reason: format!(
+                "{:.0} ops/s were offered and {rate:.0} committed, while the pacer was late by {:.0} ms \
+                 at its p99",
+                driven.offered_per_sec(),
+                late as f64 / 1e3
+            ),
+        };
+    }
+    Outcome::Saturated { rate, dimension }
 }
 
 #[cfg(test)]
@@ -78,10 +126,10 @@ mod tests {
 
     fn good() -> Evidence {
         Evidence {
-            offered_ops: 10_000,
-            committed_ops: 9_990,
+            offered_ops: 60_000,
+            committed_ops: 59_940,
             failed_ops: 0,
-            window: Duration::from_secs(10),
+            window: Duration::from_secs(60),
             slope_upper: Some(0.001),
             lag_p99_s: Some(0.2),
             drain: Some(Duration::from_millis(300)),
@@ -98,7 +146,7 @@ mod tests {
             judge(&evidence, &limits).word()
         };
         assert_eq!(word(&|_| {}), "sustained");
-        assert_eq!(word(&|e| e.committed_ops = 9_700), "generator-bound");
+        assert_eq!(word(&|e| e.committed_ops = 58_200), "generator-bound");
         assert_eq!(word(&|e| e.failed_ops = 1), "invalid");
         assert_eq!(word(&|e| e.slope_upper = Some(0.03)), "saturated");
         assert_eq!(word(&|e| e.slope_upper = None), "invalid");
@@ -106,5 +154,32 @@ mod tests {
         assert_eq!(word(&|e| e.drain = Some(Duration::from_secs(3))), "bounded");
         assert_eq!(word(&|e| e.lag_p99_s = Some(1.2)), "bounded");
         assert_eq!(word(&|e| e.lag_p99_s = None), "invalid");
+        assert_eq!(word(&|e| e.window = Duration::from_secs(59)), "finished");
+        assert_eq!(word(&|e| e.flush_interval = Duration::from_secs(16)), "finished");
+    }
+
+    #[test]
+    fn a_server_that_commits_less_than_it_is_offered_is_not_finished() {
+        let word = |change: &dyn Fn(&mut Driven)| {
+            let mut driven = Driven {
+                offered_ops: 1_000,
+                committed_ops: 1_000,
+                window: Duration::from_secs(10),
+                window_offered: 1_000,
+                window_committed: 1_000,
+                ..Driven::default()
+            };
+            change(&mut driven);
+            judge_drive(&driven).word()
+        };
+        assert_eq!(word(&|_| {}), "finished");
+        assert_eq!(word(&|d| d.window_committed = 970), "saturated");
+        assert_eq!(word(&|d| d.unknown_ops = 1), "invalid");
+        assert_eq!(word(&|d| d.committed_ops = 0), "invalid");
+        let late = |d: &mut Driven| {
+            d.window_committed = 970;
+            (0..100).for_each(|_| d.pacer_lateness.record(50_000));
+        };
+        assert_eq!(word(&late), "generator-bound");
     }
 }

@@ -45,6 +45,7 @@ pub async fn run(
     let events = bench.events.clone();
     let mut draft = Draft::begin(&events, &bench.gauges);
     draft.configuration = task.configuration();
+    draft.emulated = bench.lab.emulated.clone();
     let result = match task.model {
         Model::Bulk => bulk::run(bench, task, &mut draft, cancel).await,
         Model::Backlog => backlog::run(bench, task, &mut draft, cancel).await,
@@ -127,11 +128,17 @@ fn drive_metrics(draft: &mut Draft, driven: &Driven) {
             rate(name::ACHIEVED, Better::Higher, driven.window_committed),
         ]);
     }
-    let failed: u64 = driven.failed_ops();
-    draft.metrics.push(
-        Metric::number(name::FAILED_OPS, "ops", Better::Lower, failed as f64)
-            .with_n(driven.offered_ops),
-    );
+    for (name, ops, always) in [
+        (name::FAILED_OPS, driven.failed_ops(), true),
+        (name::UNKNOWN_OPS, driven.unknown_ops, false),
+        (name::DROPPED_OPS, driven.dropped_ops, false),
+        (name::ABANDONED_OPS, driven.abandoned_ops, false),
+    ] {
+        if always || ops > 0 {
+            let metric = Metric::number(name, "ops", Better::Lower, ops as f64);
+            draft.metrics.push(metric.with_n(driven.offered_ops));
+        }
+    }
     for (name, histogram) in [
         (name::DELAY, &driven.delay),
         (name::SERVICE, &driven.service),

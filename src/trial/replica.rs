@@ -31,6 +31,25 @@ pub(super) struct Replica {
     remarks: Vec<(Unit, String)>,
 }
 
+/// Waits until a pipeline fails or is gone: never, for one that works.
+pub(super) async fn failure(mut progress: watch::Receiver<Progress>) -> Error {
+    loop {
+        if let Some(error) = failed(&progress.borrow_and_update()) {
+            return error;
+        }
+        if progress.changed().await.is_err() {
+            return Error::PipelineEnded { why: "it is gone".to_owned() };
+        }
+    }
+}
+
+fn failed(progress: &Progress) -> Option<Error> {
+    (progress.state == State::Failed).then(|| {
+        let why = progress.error.clone().unwrap_or_else(|| "it gave no reason".to_owned());
+        Error::PipelineEnded { why }
+    })
+}
+
 impl Replica {
     /// Starts the pipeline. Ctrl-C does not kill it: an interrupted trial may still drain.
     pub(super) async fn start(
@@ -100,9 +119,8 @@ impl Replica {
                 if enough(&now) {
                     return Ok(Some(Instant::now()));
                 }
-                if now.state == State::Failed {
-                    let why = now.error.clone().unwrap_or_else(|| "it gave no reason".to_owned());
-                    return Err(Error::PipelineEnded { why });
+                if let Some(error) = failed(&now) {
+                    return Err(error);
                 }
             }
             tokio::select! {

@@ -14,7 +14,7 @@ use crate::task::Task;
 use crate::trial::bench::{Bench, settings};
 use crate::trial::draft::Draft;
 use crate::trial::judge::{Evidence, judge};
-use crate::trial::replica::Replica;
+use crate::trial::replica::{self, Replica};
 use crate::trial::watch::{Watched, watch};
 use crate::trial::{Error, drive_metrics, settle, sync_metrics, verify_ends};
 use crate::workload::{self, Counters, Driven, PaceKind};
@@ -24,8 +24,6 @@ use crate::workload::{self, Counters, Driven, PaceKind};
 const MARKER_SHARE: f64 = 0.005;
 /// How long a trial may still drain after Ctrl-C.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(10);
-/// A claim of a sustained rate needs a window at least this long.
-const LONG_WINDOW: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(
     bench: &mut Bench,
@@ -162,19 +160,6 @@ async fn settle_up(
             ),
         });
     }
-    if driven.window < LONG_WINDOW {
-        draft.find(
-            Level::Note,
-            "window-short",
-            "the window is too short to prove a sustained rate".to_owned(),
-            format!(
-                "{:.0} s measured, {:.0} s needed",
-                driven.window.as_secs_f64(),
-                LONG_WINDOW.as_secs_f64()
-            ),
-            "set phases.measure to 60s or more",
-        );
-    }
     let lag = draft.metrics.iter().find(|m| m.name == name::LAG_MARKER);
     let evidence = Evidence {
         offered_ops: driven.window_offered,
@@ -192,6 +177,20 @@ async fn settle_up(
             pipeline::Settings::Idle {} => Duration::ZERO,
         },
     };
+    let needed = evidence.window_needed();
+    if driven.window < needed {
+        draft.find(
+            Level::Note,
+            "window-short",
+            "the window is too short to prove a sustained rate".to_owned(),
+            format!(
+                "{:.0} s measured; 60 s and 4 checkpoint-flush-intervals, here {:.0} s, needed",
+                driven.window.as_secs_f64(),
+                needed.as_secs_f64()
+            ),
+            "set phases.measure to that or more",
+        );
+    }
     Ok(judge(&evidence, &task.limits))
 }
 
@@ -231,6 +230,7 @@ async fn load(
     let driven = tokio::select! {
         driven = &mut drive => driven?,
         () = measure => return Err(Error::Interrupted),
+        error = replica::failure(replica.progress()) => return Err(error),
     };
     // The drive may end a little before the timer beside it: the window ends now, not with the drain.
     if window.is_open() {

@@ -10,7 +10,7 @@ use crate::stats::Histogram;
 
 /// What a drive gave. Every op is in exactly one of committed, failed, unknown, dropped and
 /// abandoned; together they are the offered ones.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Driven {
     /// Ops that became due since the start, warm included.

@@ -85,6 +85,8 @@ fn trial(order: u32, outcome: Outcome, verdict: Verdict) -> Trial {
         began: Timestamp::UNIX_EPOCH,
         phases: Vec::new(),
         configuration: BTreeMap::new(),
+        emulated: BTreeMap::new(),
+        replayed: None,
         source_end: None,
         outcome,
         verdict,

@@ -2,6 +2,7 @@
 
 use super::{Scene, each_point, finding};
 use crate::advise::pick::{is_choice, magnitude};
+use crate::advise::summary::emulated;
 use crate::record::{Cost, Finding, Level, name};
 
 /// Share of the machine's cores from which on it counts as busy.
@@ -107,7 +108,7 @@ pub(super) fn best_at_edge(scene: &Scene) -> Option<Finding> {
 }
 
 pub(super) fn emulated_network(scene: &Scene) -> Option<Finding> {
-    let emulated = &scene.task.lab.as_ref()?.emulated;
+    let emulated = emulated(scene.task, scene.trials);
     if emulated.is_empty() {
         return None;
     }

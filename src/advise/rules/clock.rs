@@ -1,7 +1,7 @@
 //! Rules on clocks, lag and what must agree with it.
 
 use super::{Scene, each_point, finding};
-use crate::record::{Finding, Level, name};
+use crate::record::{Finding, Level, name, resolution_us};
 
 /// Share of marker transactions above which they are part of the load.
 const MARKER_SHARE: f64 = 0.01;
@@ -9,28 +9,6 @@ const MARKER_SHARE: f64 = 0.01;
 const GROWING: f64 = 0.02;
 /// Disagreement of Little's law above which a clock or counter is wrong.
 const LITTLE: f64 = 0.2;
-
-/// The coarsest step that a clock's description names, in µs: `polled every 10 ms` is 10,000, and
-/// `polled every 2 ms, ±5 ms` is 5,000.
-pub(crate) fn resolution_us(clock: &str) -> Option<f64> {
-    let words: Vec<&str> = clock
-        .split(|c: char| c.is_whitespace() || [',', ';', '(', ')'].contains(&c))
-        .filter(|w| !w.is_empty())
-        .collect();
-    let step = |number: &str, unit: &str| {
-        let scale = match unit {
-            "µs" | "us" => 1.0,
-            "ms" => 1e3,
-            "s" => 1e6,
-            _ => return None,
-        };
-        Some(number.trim_start_matches('±').parse::<f64>().ok()? * scale)
-    };
-    // Markers are written at one interval and polled at another: only polling blurs a lag.
-    let polled = words.iter().position(|w| w.starts_with("poll") || *w == "resolution");
-    let steps = words[polled.unwrap_or(0)..].windows(2).filter_map(|pair| step(pair[0], pair[1]));
-    steps.max_by(f64::total_cmp)
-}
 
 pub(super) fn clock_coarse(scene: &Scene) -> Option<Finding> {
     let evidence = each_point(scene, |p| {
@@ -101,24 +79,4 @@ pub(super) fn lag_growing(scene: &Scene) -> Option<Finding> {
         evidence,
         "lower pace.rate, or find the knob that helps by a sweep of model backlog",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::resolution_us;
-
-    #[test]
-    fn a_clocks_step_is_read_from_its_description() {
-        for (clock, us) in [
-            ("marker rows, polled every 10 ms", Some(10_000.0)),
-            ("marker rows every 50 ms, polled every 2 ms", Some(2_000.0)),
-            ("checkpoint row, flushed every 1 s", Some(1_000_000.0)),
-            ("marker rows, polled every 2 ms, ±5 ms", Some(5_000.0)),
-            ("host clock (resolution 500 µs)", Some(500.0)),
-            ("", None),
-            ("polled", None),
-        ] {
-            assert_eq!(resolution_us(clock), us, "{clock}");
-        }
-    }
 }

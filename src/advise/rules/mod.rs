@@ -34,7 +34,7 @@ pub struct Scene<'a> {
 pub type Rule = fn(&Scene) -> Option<Finding>;
 
 /// All rules.
-pub const RULES: [Rule; 22] = [
+pub const RULES: [Rule; 23] = [
     trust::interrupted,
     trust::differs,
     trust::not_verified,
@@ -44,6 +44,7 @@ pub const RULES: [Rule; 22] = [
     trust::incomplete,
     trust::failed_ops,
     trust::limit_missed,
+    trust::ranges_differ,
     noise::too_few_blocks,
     noise::drift_within_blocks,
     noise::outlier,

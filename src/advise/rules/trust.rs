@@ -1,8 +1,10 @@
 //! Rules on whether the figures may be used at all.
 
+use std::collections::BTreeMap;
+
 use super::{Scene, each_point, finding, how_many};
 use crate::advise::pick::missed_limit;
-use crate::record::{Finding, Level, Model, Outcome, Trial, Verdict, name};
+use crate::record::{Finding, Level, Model, Outcome, Replayed, Trial, Verdict, name};
 
 /// Trials chosen by `which`; `None` when there are none.
 fn those<'a>(scene: &Scene<'a>, which: impl Fn(&Trial) -> bool) -> Option<Vec<&'a Trial>> {
@@ -84,8 +86,13 @@ pub(super) fn saturated(scene: &Scene) -> Option<Finding> {
     finding(
         Level::Warning,
         "saturated",
-        "the pipeline did not keep up, or did not finish in the time it had; such points cannot be \
-         recommended",
+        match scene.task.model {
+            Model::Drive => "the server committed less than it was offered",
+            _ => {
+                "the pipeline did not keep up, or did not finish in the time it had; such points \
+                 cannot be recommended"
+            }
+        },
         how_many(scene, &those),
         if scene.task.model == Model::Backlog {
             "a longer drain-limit lets slow points finish"
@@ -154,6 +161,33 @@ pub(super) fn limit_missed(scene: &Scene) -> Option<Finding> {
         Some(format!("p99 lag {lag:.2} s, limit {limit} s"))
     })?;
     finding(Level::Warning, "limit-missed", "a limit of the task was missed", evidence, "")
+}
+
+/// Trials of a backlog that did not replay the same range: a resumed run commits it again. The same
+/// seed gives the same ops, but clients interleave them anew.
+pub(super) fn ranges_differ(scene: &Scene) -> Option<Finding> {
+    let mut ranges: BTreeMap<Vec<(&String, &String)>, Vec<&Replayed>> = BTreeMap::new();
+    for trial in scene.trials.iter().filter(|t| t.counts()) {
+        // What is committed depends on workload and pace: only points alike in these are compared.
+        let conditions = trial.point.iter().filter(|(knob, _)| !knob.starts_with("pipeline."));
+        let known = ranges.entry(conditions.collect()).or_default();
+        if let Some(range) = trial.replayed.as_ref().filter(|range| !known.contains(range)) {
+            known.push(range);
+        }
+    }
+    let several = ranges.into_values().find(|known| known.len() > 1)?;
+    let alike = several.iter().all(|r| (r.ops, r.rows) == (several[0].ops, several[0].rows));
+    let each: Vec<String> = several
+        .iter()
+        .map(|r| format!("{} to {}: {} ops, {} rows", r.from, r.to, r.ops, r.rows))
+        .collect();
+    finding(
+        if alike { Level::Note } else { Level::Warning },
+        "ranges-differ",
+        "not all trials replayed the same range of the binlog: it was committed again",
+        each.join("; "),
+        "a run in one piece replays one range",
+    )
 }
 
 /// Findings that trials made while they ran, each wording once, without those that `known` holds.

@@ -43,7 +43,12 @@ fn a_failed_trial_exits_5_and_the_sweep_goes_on() {
     let (run, trials) = running.records();
     assert!(!run.interrupted && run.ended.is_some());
     assert_eq!(trials.len(), 2);
-    assert!(aborted(&trials[0]).contains("keep the pipeline running"), "{:?}", trials[0].outcome);
+    let why = aborted(&trials[0]);
+    assert!(why.contains("keep the pipeline running"), "{why}");
+    assert!(
+        why.ends_with("in phase measure"),
+        "noticed at once, not when the workload ends: {why}"
+    );
     assert_eq!(trials[1].verdict.word(), "equal");
     let usable = !matches!(trials[1].outcome, Outcome::Aborted { .. } | Outcome::Invalid { .. });
     assert!(usable, "{:?}", trials[1].outcome);
