@@ -15,6 +15,7 @@ pub mod log;
 mod metrics;
 mod output;
 mod pipeline;
+mod preflight;
 mod progress;
 mod report;
 mod run;
