@@ -24,7 +24,7 @@ pub(super) fn as_text(checks: &[Check], all: bool) -> String {
     }
     let passed = checks.iter().filter(|check| check.level == Level::Pass).count();
     if passed > 0 && !all {
-        text.push_str(&format!("  pass  {passed} more checks (-v lists them)\n"));
+        text.push_str(&format!("  pass  {passed} more (-v lists them)\n"));
     }
     text
 }
@@ -47,7 +47,19 @@ mod tests {
             check("clock", Level::Warn, "the clock is +2000 ms off", "follow one time service"),
             check("gtid", Level::Pass, "gtid_mode is ON", ""),
         ];
-        insta::assert_snapshot!(as_text(&checks, false), @r"");
-        insta::assert_snapshot!(as_text(&checks, true), @r"");
+        insta::assert_snapshot!(as_text(&checks, false), @r"
+          fail  source  binlog-format  binlog_format is MIXED
+                → SET GLOBAL binlog_format = ROW
+          warn  source  clock          the clock is +2000 ms off
+                → follow one time service
+          pass  1 more (-v lists them)
+        ");
+        insta::assert_snapshot!(as_text(&checks, true), @r"
+          fail  source  binlog-format  binlog_format is MIXED
+                → SET GLOBAL binlog_format = ROW
+          warn  source  clock          the clock is +2000 ms off
+                → follow one time service
+          pass  source  gtid           gtid_mode is ON
+        ");
     }
 }

@@ -168,9 +168,7 @@ fn grant(side: &Side, need: &Need<'_>) -> String {
             format!("`{}`.*", name.replace('`', "``"))
         }
     };
-    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
-    let (user, host) = &side.account;
-    format!("GRANT {} ON {place} TO {}@{}", need.any_of[0], quoted(user), quoted(host))
+    format!("GRANT {} ON {place} TO {}", need.any_of[0], side.account_sql())
 }
 
 /// Whether each end may be written at all.

@@ -56,13 +56,13 @@ pub(super) fn row_image(scene: &Scene) -> Vec<Check> {
     must_be(scene, "binlog-row-image", "binlog_row_image", "FULL")
 }
 
-/// Whether files are kept for as long as the tasks may take.
+/// Whether files are kept for as long as the tasks need them.
 pub(super) fn retention(scene: &Scene) -> Vec<Check> {
     const CODE: &str = "binlog-retention";
     if !scene.plan.reads_binlog {
         return Vec::new();
     }
-    let (side, lasts) = (&scene.source, scene.plan.lasts);
+    let (side, needed) = (&scene.source, scene.plan.keeps_binlog);
     for name in ["max_binlog_total_size", "binlog_space_limit"] {
         if let Some(bytes) = side.number(name).filter(|bytes| *bytes > 0) {
             return vec![Check::warn(
@@ -84,17 +84,17 @@ pub(super) fn retention(scene: &Scene) -> Vec<Check> {
         return vec![Check::pass(CODE, SOURCE, "files are kept until somebody purges them")];
     };
     let seen = format!(
-        "files are kept for {} s ({name}), all trials should take {} s",
+        "files are kept for {} s ({name}), the tasks need them for about {} s",
         kept.as_secs(),
-        lasts.as_secs()
+        needed.as_secs()
     );
     let remedy = match name {
         "expire_logs_days" => "SET GLOBAL expire_logs_days = 2".to_owned(),
-        _ => format!("SET GLOBAL {name} = {}", (2 * lasts.as_secs() + 3_600).max(86_400)),
+        _ => format!("SET GLOBAL {name} = {}", (2 * needed.as_secs() + 3_600).max(86_400)),
     };
-    vec![if kept < lasts {
+    vec![if kept < needed {
         Check::fail(CODE, SOURCE, seen, remedy)
-    } else if kept < 2 * lasts {
+    } else if kept < 2 * needed {
         Check::warn(CODE, SOURCE, seen, remedy)
     } else {
         Check::pass(CODE, SOURCE, seen)

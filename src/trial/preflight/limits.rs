@@ -46,7 +46,12 @@ pub(super) fn account_connections(scene: &Scene) -> Vec<Check> {
             most => {
                 let (user, host) = &side.account;
                 let seen = format!("{user}@{host} may have {most} connections, {need} needed");
-                let remedy = format!("ALTER USER '{user}'@'{host}' WITH MAX_USER_CONNECTIONS 0, or SET GLOBAL max_user_connections = 0");
+                // The account's own bound goes before the server's.
+                let remedy = format!(
+                    "ALTER USER {} WITH MAX_USER_CONNECTIONS {}",
+                    side.account_sql(),
+                    need + 20
+                );
                 match most < need {
                     true => Check::fail(CODE, side.end, seen, remedy),
                     false => Check::pass(CODE, side.end, seen),

@@ -215,3 +215,96 @@ pub async fn inspect(
     checks.sort_by_key(|check| std::cmp::Reverse(check.level));
     Ok(checks)
 }
+
+/// Settings that no server changes while it runs; the others are tested on real servers.
+#[cfg(test)]
+mod tests {
+    use super::scene::example;
+    use super::*;
+    use crate::mysql::schema::Table;
+
+    fn faults(scene: &Scene) -> Vec<String> {
+        let checks = CHECKS.iter().flat_map(|check| check(scene));
+        let bad = checks.filter(|check| check.level > Level::Pass);
+        bad.map(|check| format!("{} {} {}", check.level, check.code, check.end)).collect()
+    }
+
+    #[test]
+    fn what_one_would_wish_passes_on_every_flavour() {
+        const TIDB: &str = "8.0.11-TiDB-v8.4.0";
+        const MARIADB: &str = "10.11.19-MariaDB";
+        for (source, target) in [("9.7.4", TIDB), (MARIADB, TIDB), ("5.7.44", "8.0.36")] {
+            assert_eq!(faults(&example::scene(source, target)), [""; 0], "{source} {target}");
+        }
+        assert_eq!(
+            faults(&example::scene(TIDB, "9.7.4")),
+            ["fail binlog source", "fail version source"]
+        );
+    }
+
+    #[test]
+    fn filters_that_hide_the_schema_fail() {
+        for (only, never, fails) in [
+            ("", "", false),
+            ("shop", "", true),
+            ("shop,dmbench", "", false),
+            ("", "shop,dmbench", true),
+            ("", "shop", false),
+        ] {
+            let mut scene = example::scene("9.7.4", "9.7.4");
+            scene.source.filters = Some((only.to_owned(), never.to_owned()));
+            let expected = ["fail binlog-filter source"];
+            assert_eq!(faults(&scene), expected[usize::from(!fails)..], "{only} {never}");
+        }
+    }
+
+    #[test]
+    fn names_that_may_meet_warn() {
+        let mut scene = example::scene("9.7.4", "9.7.4");
+        scene.target.settings.insert("lower_case_table_names".to_owned(), "2".to_owned());
+        assert_eq!(faults(&scene), [""; 0], "all names are in lower case");
+        scene.tables.push(Table {
+            schema: "dmbench".to_owned(),
+            name: "Orders".to_owned(),
+            columns: Vec::new(),
+            unique_keys: Vec::new(),
+            expression_keys: Vec::new(),
+        });
+        let faults = faults(&scene);
+        assert!(faults.contains(&"warn lower-case-table-names target".to_owned()), "{faults:?}");
+    }
+
+    #[test]
+    fn clocks_and_bounds_by_size_warn() {
+        let mut scene = example::scene("9.7.4", "9.7.4");
+        scene.target.clock.offset_s = -3.0;
+        assert_eq!(faults(&scene), ["warn clock target"]);
+        let mut scene = example::scene("11.4.2-MariaDB", "9.7.4");
+        scene.source.settings.insert("max_binlog_total_size".to_owned(), "1000000".to_owned());
+        assert_eq!(faults(&scene), ["warn binlog-retention source"]);
+        let mut scene = example::scene("9.7.4", "9.7.4");
+        scene.source.replicas = Some(vec![1]);
+        assert_eq!(faults(&scene), ["warn server-id target"], "both have id 1");
+    }
+
+    #[test]
+    fn remedies_fit_flavour_version_and_account() {
+        for (version, account, expected) in [
+            ("9.7.4", "u", "GRANT FLUSH_TABLES ON *.* TO 'u'@'%'"),
+            ("8.0.22", "u", "GRANT RELOAD ON *.* TO 'u'@'%'"),
+            ("5.7.44", "o'x", "GRANT RELOAD ON *.* TO 'o''x'@'%'"),
+            ("10.4.1-MariaDB", "u", "GRANT REPLICATION CLIENT ON *.* TO 'u'@'%'"),
+            ("10.11.19-MariaDB", "u", "GRANT BINLOG MONITOR ON *.* TO 'u'@'%'"),
+            ("9.7.4", "u", "GRANT BACKUP_ADMIN ON *.* TO 'u'@'%'"),
+        ] {
+            let mut scene = example::scene(version, "9.7.4");
+            account.clone_into(&mut scene.source.account.0);
+            scene.source.grants = grants::Grants::default();
+            let remedies: Vec<_> =
+                account::privileges(&scene).into_iter().map(|check| check.remedy).collect();
+            assert!(remedies.iter().any(|remedy| remedy == expected), "{version} {remedies:?}");
+            let has_backup = remedies.iter().any(|remedy| remedy.contains("BACKUP_ADMIN"));
+            assert_eq!(has_backup, ["9.7.4", "8.0.22"].contains(&version));
+        }
+    }
+}

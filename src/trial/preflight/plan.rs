@@ -34,8 +34,8 @@ pub struct Plan {
     pub source_connections: u64,
     /// Most connections to the target at a time.
     pub target_connections: u64,
-    /// How long all trials should take.
-    pub lasts: Duration,
+    /// How long what is written to the binlog is needed there.
+    pub keeps_binlog: Duration,
     /// Bytes of the dumps that lie in the scratch folder at a time.
     pub dump_bytes: u64,
     /// Bytes of the longest statement sent to the source.
@@ -67,7 +67,7 @@ impl Plan {
             reads_binlog: false,
             source_connections: 0,
             target_connections: 0,
-            lasts: Duration::ZERO,
+            keeps_binlog: Duration::ZERO,
             dump_bytes: 0,
             source_statement: SEED_STATEMENT,
             target_statement: 0,
@@ -75,7 +75,13 @@ impl Plan {
             server_id: server_id(run),
         };
         for task in tasks {
-            plan.lasts += estimate::estimate(task)?.total;
+            let expected = estimate::estimate(task)?;
+            let needed = match task.model {
+                // All its trials replay one range; others begin where the source then stands.
+                Model::Backlog => expected.total,
+                _ => expected.trials.iter().max().copied().unwrap_or_default(),
+            };
+            plan.keeps_binlog = plan.keeps_binlog.max(needed);
             for point in task.points() {
                 plan.add(&task.at(&point)?);
             }
@@ -115,5 +121,38 @@ impl Plan {
             let statement = settings.dump.statement_size.max(plain.dump.statement_size);
             self.target_statement = self.target_statement.max(statement + SYSBENCH_ROW);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str, overrides: &[&str]) -> Plan {
+        let overrides: Vec<String> = overrides.iter().map(|&text| text.to_owned()).collect();
+        let task = Task::parse(Path::new("t.toml"), text, &overrides).expect("a task");
+        Plan::of(&[task], "dmbench", Path::new("out"), "a run").expect("a plan")
+    }
+
+    #[test]
+    fn the_greatest_need_of_all_points_counts() {
+        let lag = task::demo::LAG;
+        let few = plan(lag, &["pace.clients=2", "sync.worker-count=2"]);
+        assert_eq!((few.source_connections, few.target_connections), (24, 24), "seeding, loading");
+        let many = plan(lag, &["pace.clients=[2, 90]", "sync.worker-count=[64, 2]"]);
+        assert_eq!((many.source_connections, many.target_connections), (98, 72));
+        assert!(many.copies && many.reads_binlog);
+        assert_eq!(many.dump_bytes, 2 * 4 * 50_000 * 210);
+        let import = plan(task::demo::IMPORT, &["dump.statement-size=3000000"]);
+        assert!(import.copies && !import.reads_binlog);
+        assert_eq!(import.target_statement, 3_000_210);
+    }
+
+    #[test]
+    fn the_binlog_is_needed_for_a_trial_or_for_a_whole_backlog() {
+        let lag = |blocks: &str| plan(task::demo::LAG, &[blocks]).keeps_binlog;
+        assert_eq!(lag("repeat.blocks=1"), lag("repeat.blocks=9"));
+        let backlog = |blocks: &str| plan(task::demo::WORKER_COUNT, &[blocks]).keeps_binlog;
+        assert!(backlog("repeat.blocks=9") > 4 * backlog("repeat.blocks=1") / 2);
     }
 }

@@ -91,6 +91,13 @@ impl Side {
         !matches!(self.setting(name).to_uppercase().as_str(), "" | "OFF" | "0")
     }
 
+    /// The account as a statement names it: `'user'@'host'`.
+    pub(super) fn account_sql(&self) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+        let (user, host) = &self.account;
+        format!("{}@{}", quoted(user), quoted(host))
+    }
+
     /// A variable as a number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         // MariaDB's expire_logs_days has a fraction.
@@ -280,4 +287,66 @@ async fn replicas(session: &mut Session) -> Result<Option<Vec<u64>>, Error> {
     };
     let rows = told(session.rows(sql).await)?;
     Ok(rows.map(|rows| rows.iter().filter_map(|row| row.get(0)).collect()))
+}
+
+#[cfg(test)]
+pub(super) mod example {
+    use super::*;
+
+    /// A scene in which two servers of these versions say what one would wish; tests change it.
+    pub(in crate::trial::preflight) fn scene(source: &str, target: &str) -> Scene {
+        let disk = Disk { folder: "/".into(), is_writable: true, free_bytes: Some(u64::MAX) };
+        Scene {
+            plan: Plan {
+                schema: "dmbench".to_owned(),
+                meta_schema: "dm_meta".to_owned(),
+                copies: true,
+                reads_binlog: true,
+                source_connections: 20,
+                target_connections: 20,
+                keeps_binlog: std::time::Duration::from_secs(60),
+                dump_bytes: 1,
+                source_statement: 1,
+                target_statement: 1,
+                scratch: "/".into(),
+                server_id: 7,
+            },
+            source: side(End::Source, source),
+            target: side(End::Target, target),
+            tables: Vec::new(),
+            longest_values: BTreeMap::new(),
+            foreign_keys: 0,
+            triggers: 0,
+            disk,
+        }
+    }
+
+    fn side(end: End, version: &str) -> Side {
+        let settings = [
+            ("log_bin", "ON"),
+            ("binlog_format", "ROW"),
+            ("server_id", "1"),
+            ("max_connections", "100"),
+            ("max_allowed_packet", "1000"),
+            ("lower_case_table_names", "0"),
+            ("time_zone", "SYSTEM"),
+            ("system_time_zone", "UTC"),
+        ];
+        let grants = "GRANT ALL PRIVILEGES ON *.* TO 'u'@'%'";
+        Side {
+            end,
+            server: Server::from_version(version),
+            settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            connected: Some(1),
+            account_connections: 0,
+            account: ("u".to_owned(), "%".to_owned()),
+            grants: Grants::parse([grants]),
+            schemas: BTreeMap::new(),
+            collations: BTreeSet::from(["utf8mb4_bin".to_owned()]),
+            filters: Some((String::new(), String::new())),
+            replicas: Some(Vec::new()),
+            events: 0,
+            clock: Clock { offset_s: 0.0, error_s: 0.001 },
+        }
+    }
 }

@@ -158,7 +158,14 @@ async fn exactly(flavor: Flavor) {
     }
     let checks = check().await;
     assert_eq!(of(&checks, "privilege", End::Source)[0].level, Level::Warn, "{checks:#?}");
-    // Others that a server may show, and that none is told for.
+    // A bound of the account's own, and one that nobody but the privileged passes.
+    on_target.execute("ALTER USER 'bench'@'%' WITH MAX_USER_CONNECTIONS 3").await.expect("set");
+    let checks = check().await;
+    let bound = of(&checks, "max-user-connections", End::Target)[0];
+    assert_eq!(bound.level, Level::Fail);
+    on_target.execute(&bound.remedy).await.expect("the remedy is a statement");
+    let checks = check().await;
+    assert_eq!(of(&checks, "max-user-connections", End::Target)[0].level, Level::Pass);
     on_target.execute("SET GLOBAL read_only = ON").await.expect("set");
     let checks = check().await;
     on_target.execute("SET GLOBAL read_only = OFF").await.expect("set");

@@ -37,7 +37,7 @@ fn plan(schema: &str) -> Plan {
         reads_binlog: true,
         source_connections: 20,
         target_connections: 20,
-        lasts: Duration::from_secs(60),
+        keeps_binlog: Duration::from_secs(60),
         dump_bytes: 1_000_000,
         source_statement: 1_000_000,
         target_statement: 1_000_000,

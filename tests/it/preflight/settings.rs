@@ -9,14 +9,13 @@ use super::{faults, inspect, of, plan, servers};
 /// Setting, value that is wrong, value that is right, where, and what the check says of it.
 type Case = (&'static str, &'static str, &'static str, End, &'static str);
 
-const BOTH: [Case; 12] = [
+const BOTH: [Case; 11] = [
     ("binlog_format", "'STATEMENT'", "'ROW'", End::Source, "fail binlog-format source"),
     ("binlog_row_image", "'MINIMAL'", "'FULL'", End::Source, "fail binlog-row-image source"),
     ("binlog_expire_logs_seconds", "5", "0", End::Source, "fail binlog-retention source"),
     ("binlog_expire_logs_seconds", "100", "0", End::Source, "warn binlog-retention source"),
     ("max_connections", "12", "600", End::Source, "fail max-connections source"),
     ("max_connections", "12", "600", End::Target, "fail max-connections target"),
-    ("max_user_connections", "3", "0", End::Target, "fail max-user-connections target"),
     ("max_allowed_packet", "524288", "67108864", End::Source, "fail max-allowed-packet source"),
     ("max_allowed_packet", "524288", "67108864", End::Target, "fail max-allowed-packet target"),
     ("time_zone", "'+02:00'", "'+00:00'", End::Target, "warn time-zone target"),
