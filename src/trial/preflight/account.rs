@@ -244,7 +244,14 @@ pub(super) fn owner(scene: &Scene) -> Vec<Check> {
     checks
 }
 
+/// By what tells servers apart: MySQL's uuid; elsewhere the host, the port and the folder of rows.
 fn is_same(source: &Side, target: &Side) -> bool {
-    let uuid = source.setting("server_uuid");
-    !uuid.is_empty() && uuid == target.setting("server_uuid")
+    let alike = |name: &str| {
+        let value = source.setting(name);
+        !value.is_empty() && value == target.setting(name)
+    };
+    match source.setting("server_uuid").is_empty() {
+        true => ["hostname", "port", "datadir"].into_iter().all(alike),
+        false => alike("server_uuid"),
+    }
 }

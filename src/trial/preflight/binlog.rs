@@ -201,7 +201,7 @@ pub(super) fn server_id(scene: &Scene) -> Vec<Check> {
         )
     } else {
         let others = match &side.replicas {
-            Some(replicas) => format!("{} replicas registered", replicas.len()),
+            Some(replicas) => format!("replicas registered: {}", replicas.len()),
             None => "the account may not list replicas".to_owned(),
         };
         Check::pass(CODE, SOURCE, format!("server_id is {own}, sync will be {ours}; {others}"))

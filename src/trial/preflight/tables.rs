@@ -122,7 +122,7 @@ pub(super) fn foreign_keys(scene: &Scene) -> Vec<Check> {
         count => Check::warn(
             CODE,
             End::Source,
-            format!("{count} foreign keys: sync applies rows with foreign_key_checks off"),
+            format!("foreign keys: {count}; sync applies rows with foreign_key_checks off"),
             "make sure that none cascades: what a cascade changes may not be in the binlog",
         ),
     }]
@@ -139,7 +139,7 @@ pub(super) fn triggers(scene: &Scene) -> Vec<Check> {
         count => Check::warn(
             CODE,
             End::Target,
-            format!("{count} triggers in {}: they act on every row applied", scene.plan.schema),
+            format!("triggers in {}: {count}; they act on every row applied", scene.plan.schema),
             "drop them: their effect on the source comes by the binlog already",
         ),
     }]
@@ -153,7 +153,7 @@ pub(super) fn events(scene: &Scene) -> Vec<Check> {
             true => Check::warn(
                 CODE,
                 side.end,
-                format!("event_scheduler is ON with {} enabled events", side.events),
+                format!("event_scheduler is ON, enabled events: {}", side.events),
                 "SET GLOBAL event_scheduler = OFF for the time of the run, if they write much",
             ),
             false => Check::pass(CODE, side.end, "no scheduled events that this account sees"),

@@ -85,7 +85,8 @@ async fn trials(pair: &Pair, source: &Endpoint, target: &Endpoint) {
     let mut bench =
         Bench::new(lab, &scratch, dmbench, "accounts", "dmbench", &events, &Gauges::default());
     for task in [task("bulk.toml", "bulk", ""), task("stream.toml", "stream", stream)] {
-        let plan = Plan::of(&[task.clone()], "dmbench", &scratch, "accounts").expect("a plan");
+        let plan =
+            Plan::of(std::slice::from_ref(&task), "dmbench", &scratch, "accounts").expect("a plan");
         let checks = inspect(source, target, &plan).await;
         assert!(checks.iter().all(|check| check.level == Level::Pass), "{checks:#?}");
         let seat = Seat {

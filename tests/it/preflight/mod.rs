@@ -51,6 +51,8 @@ async fn inspect(source: &Endpoint, target: &Endpoint, plan: &Plan) -> Vec<Check
     let checks = checks.expect("both ends answer");
     assert!(checks.is_sorted_by(|a, b| a.level >= b.level), "worst first");
     for check in &checks {
+        // MariaDB shows hashes of passwords among the grants.
+        assert!(!check.to_string().contains("PASSWORD"), "{check}");
         assert_eq!(check.remedy.is_empty(), check.level == Level::Pass, "{check}");
     }
     checks

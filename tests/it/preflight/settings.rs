@@ -134,9 +134,11 @@ async fn connections_in_use_warn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_server_for_both_ends_fails() {
-    let (pair, _guard) = servers(Flavor::Mysql).await;
-    let checks = inspect(pair.source(), pair.source(), &plan("dmbench_settings")).await;
-    assert_eq!(faults(&checks), ["fail same-server target"]);
+    for flavor in [Flavor::Mysql, Flavor::Mariadb] {
+        let (pair, _guard) = servers(flavor).await;
+        let checks = inspect(pair.source(), pair.source(), &plan("dmbench_settings")).await;
+        assert_eq!(faults(&checks), ["fail same-server target"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,9 +59,9 @@ async fn tables_that_are_hard_to_replicate_are_named() {
         run(&mut target, &["DROP DATABASE $S"], &name).await;
         for (code, end, word) in [
             ("table-key", End::Source, "keyless"),
-            ("foreign-key", End::Source, "1 foreign key"),
+            ("foreign-key", End::Source, "foreign keys: 1"),
             ("row-size", End::Target, "long_one"),
-            ("trigger", End::Target, "1 trigger"),
+            ("trigger", End::Target, ": 1;"),
         ] {
             let found = of(&checks, code, end)[0];
             assert_eq!(found.level, Level::Warn, "{found}");
