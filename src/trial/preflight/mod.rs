@@ -15,6 +15,7 @@ mod session;
 mod tables;
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,9 @@ pub use plan::Plan;
 pub(in crate::trial) use plan::SEED_CLIENTS;
 use scene::Scene;
 
+/// Longest time for all questions together.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// A failure to look. Texts read after "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,6 +41,14 @@ pub enum Error {
     /// A point of a task makes no task.
     #[error(transparent)]
     Task(#[from] task::Error),
+    /// A server accepts a connection or a question and then says nothing.
+    #[error("hear all that was asked of {source_end} and {target_end} within {} s", LIMIT.as_secs())]
+    TooLate {
+        /// `user@address` of the source.
+        source_end: String,
+        /// That of the target.
+        target_end: String,
+    },
     /// Ctrl-C.
     #[error("check the servers: interrupted")]
     Interrupted,
@@ -48,6 +60,7 @@ impl Error {
         match self {
             Error::Session(error) => error.class(),
             Error::Task(error) => error.class(),
+            Error::TooLate { .. } => ErrorClass::Lab,
             Error::Interrupted => ErrorClass::Transient,
         }
     }
@@ -200,7 +213,7 @@ const CHECKS: [fn(&Scene) -> Vec<Check>; 31] = [
 /// Asks both ends and judges what they say. Gives every check, worst first. Reads only.
 ///
 /// # Errors
-/// When an end cannot be reached or asked, or `cancel` is cancelled.
+/// When an end cannot be reached or asked or takes a minute, or `cancel` is cancelled.
 pub async fn inspect(
     source: &Endpoint,
     target: &Endpoint,
@@ -210,6 +223,10 @@ pub async fn inspect(
     let scene = tokio::select! {
         scene = Scene::read(source, target, plan) => scene?,
         () = cancel.cancelled() => return Err(Error::Interrupted),
+        () = tokio::time::sleep(LIMIT) => return Err(Error::TooLate {
+            source_end: source.to_string(),
+            target_end: target.to_string(),
+        }),
     };
     let mut checks: Vec<Check> = CHECKS.iter().flat_map(|check| check(&scene)).collect();
     checks.sort_by_key(|check| std::cmp::Reverse(check.level));
@@ -306,5 +323,21 @@ mod tests {
             let has_backup = remedies.iter().any(|remedy| remedy.contains("BACKUP_ADMIN"));
             assert_eq!(has_backup, ["9.7.4", "8.0.22"].contains(&version));
         }
+    }
+
+    /// Nobody speaks first: the clock runs ahead as soon as all wait.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let deaf = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = deaf.local_addr().expect("bound").port();
+        let endpoint = Endpoint::tcp("127.0.0.1", port, "u", crate::mysql::Secret::new("p"));
+        let plan = example::scene("9.7.4", "9.7.4").plan;
+        let cancel = CancellationToken::new();
+        let error = inspect(&endpoint, &endpoint, &plan, &cancel).await.expect_err("deaf");
+        assert_eq!(error.class(), ErrorClass::Lab);
+        assert!(error.to_string().contains("within 60 s"), "{error}");
+        cancel.cancel();
+        let error = inspect(&endpoint, &endpoint, &plan, &cancel).await.expect_err("cancelled");
+        assert!(matches!(error, Error::Interrupted), "{error}");
     }
 }
