@@ -177,11 +177,19 @@ mod tests {
 
     #[test]
     fn a_task_of_one_point_has_findings_but_no_pick() {
-        let task = example::task("lag", Model::Stream, None, &[]);
+        let mut task = example::task("lag", Model::Stream, None, &[]);
+        let on_servers = crate::record::Finding {
+            level: Level::Warning,
+            code: "preflight-clock".to_owned(),
+            text: "source: the clock is off".to_owned(),
+            evidence: String::new(),
+            hint: String::new(),
+        };
+        task.findings.push(on_servers.clone());
         let trials = example::trials(&task, |_, _| example::stream_metrics(2_000.0, 30_000));
         let advice = of(&example::run(vec![task]), &trials);
         assert_eq!((advice.pick, advice.no_pick, advice.dm_yaml), (None, None, None));
-        assert!(!advice.findings.is_empty());
+        assert!(advice.findings.contains(&on_servers));
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! `dmbench check TASK…`: the plan, without touching a server.
+//! `dmbench check TASK…`: the plan, and what the servers say where a lab is named.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::output;
+use super::{Context, output, preflight};
 use crate::error::Exit;
 use crate::record::Model;
 use crate::task::estimate::{self, Estimate};
 use crate::task::{Task, keys};
+use crate::trial::preflight::{Check, Level};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -26,21 +27,33 @@ pub(super) struct Arguments {
 }
 
 /// Prints the plan of each task and how long all should take.
-pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+pub(super) fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let mut plans = Vec::new();
     for task in Task::load_all(&arguments.tasks, &arguments.overrides)? {
         let estimate = estimate::estimate(&task)?;
         plans.push((task, estimate));
     }
-    if arguments.json {
-        output::print_json(&as_json(&plans))?;
-    } else {
-        output::print(&as_text(&plans))?;
-    }
-    Ok(Exit::Ok)
+    present(&plans, None, arguments.json, context.verbosity > 0)
 }
 
-fn as_json(plans: &[(Task, Estimate)]) -> serde_json::Value {
+/// Prints the plan with what was checked on servers, worst first, and says how to exit.
+fn present(
+    plans: &[(Task, Estimate)],
+    checks: Option<&[Check]>,
+    json: bool,
+    all: bool,
+) -> anyhow::Result<Exit> {
+    if json {
+        output::print_json(&as_json(plans, checks))?;
+    } else {
+        output::print(&as_text(plans, checks, all))?;
+    }
+    let is_unfit = checks.unwrap_or_default().iter().any(|check| check.level == Level::Fail);
+    Ok(if is_unfit { Exit::Lab } else { Exit::Ok })
+}
+
+/// `checks` is null where no servers were asked.
+fn as_json(plans: &[(Task, Estimate)], checks: Option<&[Check]>) -> serde_json::Value {
     let tasks: Vec<_> = plans
         .iter()
         .map(|(task, estimate)| {
@@ -59,10 +72,10 @@ fn as_json(plans: &[(Task, Estimate)]) -> serde_json::Value {
             })
         })
         .collect();
-    json!({ "tasks": tasks, "expected-is": estimate::BASIS })
+    json!({ "tasks": tasks, "expected-is": estimate::BASIS, "checks": checks })
 }
 
-fn as_text(plans: &[(Task, Estimate)]) -> String {
+fn as_text(plans: &[(Task, Estimate)], checks: Option<&[Check]>, all: bool) -> String {
     let mut text = String::new();
     for (task, estimate) in plans {
         text.push_str(&format!("{}: {}\n", task.name, task.question));
@@ -73,6 +86,12 @@ fn as_text(plans: &[(Task, Estimate)]) -> String {
     let total: Duration = plans.iter().map(|(_, estimate)| estimate.total).sum();
     let lasting = output::lasting(total);
     text.push_str(&format!("expected: about {lasting} ({})\n", estimate::BASIS));
+    match checks {
+        Some(checks) => text.push_str(&format!("servers:\n{}", preflight::as_text(checks, all))),
+        None => text.push_str(
+            "servers: not asked here; a run asks its private servers before it writes anything\n",
+        ),
+    }
     text
 }
 
@@ -111,4 +130,42 @@ fn points(task: &Task, estimate: &Estimate) -> Vec<Vec<String>> {
         rows.push(row);
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::task::demo;
+    use crate::trial::preflight::End;
+
+    fn check(level: Level) -> Check {
+        let (evidence, remedy) = ("binlog_format is MIXED".to_owned(), "change it".to_owned());
+        Check { code: "binlog-format", end: End::Source, level, evidence, remedy }
+    }
+
+    #[test]
+    fn a_check_that_fails_exits_4() {
+        for (checks, exit) in [
+            (None, Exit::Ok),
+            (Some(vec![check(Level::Warn)]), Exit::Ok),
+            (Some(vec![check(Level::Warn), check(Level::Fail)]), Exit::Lab),
+        ] {
+            assert_eq!(present(&[], checks.as_deref(), true, false).expect("printed"), exit);
+        }
+    }
+
+    #[test]
+    fn servers_are_in_the_plan_or_it_says_that_they_are_not() {
+        let task = Task::parse(Path::new("import.toml"), demo::IMPORT, &[]).expect("a task");
+        let plans = [(task.clone(), estimate::estimate(&task).expect("an estimate"))];
+        let checks = [check(Level::Fail)];
+        assert!(as_text(&plans, None, false).contains("servers: not asked"));
+        assert!(as_text(&plans, Some(&checks), false).contains("  fail  source  binlog-format"));
+        assert!(as_json(&plans, None)["checks"].is_null());
+        let json = &as_json(&plans, Some(&checks))["checks"][0];
+        assert_eq!((&json["code"], &json["level"]), (&"binlog-format".into(), &"fail".into()));
+        assert_eq!((&json["end"], &json["remedy"]), (&"source".into(), &"change it".into()));
+    }
 }

@@ -30,6 +30,9 @@ pub(super) fn present(error: &anyhow::Error) -> Exit {
         text.push_str(&excerpt);
         text.push('\n');
     }
+    if let Some(sweep::Error::Unfit { checks, .. }) = find(error) {
+        text.push_str(&super::preflight::as_text(checks, false));
+    }
     if let Some(help) = help(error) {
         text.push_str(&format!("help: {help}\n"));
     }

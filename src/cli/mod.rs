@@ -15,6 +15,7 @@ pub mod log;
 mod metrics;
 mod output;
 mod pipeline;
+mod preflight;
 mod progress;
 mod report;
 mod run;
@@ -81,6 +82,8 @@ enum Command {
 struct Context {
     cancel: CancellationToken,
     log: Log,
+    /// How often `-v` was given.
+    verbosity: u8,
 }
 
 impl Arguments {
@@ -116,7 +119,8 @@ impl Arguments {
 /// Runs a command to its end. Ctrl-C once asks it to stop in good order; twice abandons it.
 pub async fn run(arguments: Arguments, log: Log) -> Exit {
     let cancel = CancellationToken::new();
-    let context = Context { cancel: cancel.clone(), log: log.clone() };
+    let verbosity = arguments.verbose;
+    let context = Context { cancel: cancel.clone(), log: log.clone(), verbosity };
     tokio::select! {
         result = perform(arguments.command, &context) => match result {
             Ok(exit) => exit,
@@ -132,7 +136,7 @@ async fn perform(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Run(arguments) => run::run(&arguments, context).await,
         Command::Report(arguments) => report::run(&arguments),
         Command::Sandbox(arguments) => sandbox::run(&arguments, context).await,
-        Command::Check(arguments) => check::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments, context),
         Command::List(arguments) => list::run(&arguments),
         Command::Drive(arguments) => drive::run(&arguments, context).await,
         Command::Verify(arguments) => verify::run(&arguments, context).await,

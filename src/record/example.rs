@@ -111,6 +111,7 @@ pub(crate) fn task(name: &str, model: Model, knob: Option<&Knob>, values: &[u32]
                 "2 ms asked, 2.09 ms measured".to_owned(),
             )]),
         }),
+        findings: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Knob, Model, Point};
+use crate::record::{Finding, Knob, Model, Point};
 
 /// The machine that ran dmbench (and, with a sandbox, everything else).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -94,6 +94,9 @@ pub struct TaskFacts {
     pub limits: Limits,
     /// Where the run took servers' facts for this task (each task may have its own sandbox).
     pub lab: Option<LabFacts>,
+    /// What was remarked on the servers before the first trial.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
 }
 
 /// What a run leaves on disk beside its trials.

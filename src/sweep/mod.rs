@@ -22,6 +22,7 @@ use crate::lab::{self, facts};
 use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
+use crate::trial::preflight::{self, Check, Plan};
 use crate::trial::{self, Bench, Seat};
 
 /// The schema that workloads write on both ends.
@@ -39,6 +40,17 @@ pub enum Error {
     /// A point does not make a valid task.
     #[error(transparent)]
     Task(#[from] task::Error),
+    /// The servers could not be looked at.
+    #[error(transparent)]
+    Preflight(#[from] preflight::Error),
+    /// The servers are not fit for a task.
+    #[error("begin task {task}: {}", in_short(checks))]
+    Unfit {
+        /// Task.
+        task: String,
+        /// What the servers failed.
+        checks: Vec<Check>,
+    },
     /// A run cannot be resumed as it is.
     #[error("resume {folder}: {why}")]
     Resume {
@@ -64,6 +76,8 @@ impl Error {
             Error::Store(error) => error.class(),
             Error::Lab(error) => error.class(),
             Error::Task(error) => error.class(),
+            Error::Preflight(error) => error.class(),
+            Error::Unfit { .. } => ErrorClass::Lab,
             Error::Resume { .. } => ErrorClass::User,
             Error::Program { .. } => ErrorClass::Bug,
         }
@@ -200,6 +214,7 @@ impl Sweep {
             let started = self.provide(&at_point, cancel).await?;
             // Servers do not change while they run: they are asked once a task and start.
             if started || !is_noted {
+                self.look_ahead(task, cancel).await?;
                 self.note_lab(&task.name).await?;
                 is_noted = true;
             }
@@ -297,6 +312,33 @@ impl Sweep {
         Ok(!fits)
     }
 
+    /// Checks the servers before anything is written to them for a task. What is worth a word goes to
+    /// the log and into the run's record.
+    async fn look_ahead(&mut self, task: &Task, cancel: &CancellationToken) -> Result<(), Error> {
+        let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
+        let plan =
+            Plan::of(std::slice::from_ref(task), &bench.schema, &bench.scratch, &self.run.id)?;
+        let (source, target) = (&bench.lab.source, &bench.lab.target);
+        let mut checks = match preflight::inspect(source, target, &plan, cancel).await {
+            Err(preflight::Error::Interrupted) => return Ok(()),
+            checks => checks?,
+        };
+        checks.retain(|check| check.level > preflight::Level::Pass);
+        let findings = checks.iter().map(Check::finding).collect();
+        for check in checks.iter().filter(|check| check.level == preflight::Level::Warn) {
+            tracing::warn!("{check}");
+        }
+        if let Some(known) = self.run.tasks.iter_mut().find(|known| known.name == task.name) {
+            known.findings = findings;
+        }
+        checks.retain(|check| check.level == preflight::Level::Fail);
+        if checks.is_empty() {
+            return Ok(());
+        }
+        self.store.save_run(&self.run)?;
+        Err(Error::Unfit { task: task.name.clone(), checks })
+    }
+
     /// Notes what the servers are in the run's record of a task, or checks on resuming that they are
     /// those noted.
     async fn note_lab(&mut self, task: &str) -> Result<(), Error> {
@@ -320,6 +362,15 @@ impl Sweep {
             let _ = std::fs::remove_dir_all(&bench.scratch);
         }
         Ok(())
+    }
+}
+
+/// What the servers failed, in one line.
+fn in_short(checks: &[Check]) -> String {
+    let first = checks.first().map_or_else(String::new, |check| check.finding().text);
+    match checks.len() {
+        0 | 1 => first,
+        more => format!("{first}, and {} more checks fail", more - 1),
     }
 }
 

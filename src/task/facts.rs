@@ -110,6 +110,7 @@ impl Task {
             seed: self.repeat.seed,
             limits: self.limits.clone(),
             lab: None,
+            findings: Vec::new(),
         }
     }
 }

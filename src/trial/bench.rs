@@ -12,6 +12,7 @@ use crate::pipeline::{self, AnyPipeline, Start, Unit, builtin};
 use crate::task::Task;
 use crate::telemetry::Gauges;
 use crate::trial::Error;
+use crate::trial::preflight::SEED_CLIENTS;
 use crate::trial::replica::Replica;
 use crate::workload::{self, Effect};
 
@@ -105,7 +106,7 @@ impl Bench {
             &self.schema,
             &self.run,
             task.repeat.seed,
-            16,
+            SEED_CLIENTS,
             &self.events,
             cancel,
         )
@@ -313,7 +314,7 @@ pub(super) fn clear(folder: &Path) -> Result<(), Error> {
 
 /// A server id for the binlog stream that other readers of the source will hardly have: from the
 /// upper half of the range, by the run's name.
-fn server_id(run: &str) -> u32 {
+pub(super) fn server_id(run: &str) -> u32 {
     let hash =
         run.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     hash | 0x8000_0000

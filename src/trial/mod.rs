@@ -12,6 +12,7 @@ mod drive;
 mod error;
 mod judge;
 mod phases;
+pub mod preflight;
 mod replica;
 mod settle;
 mod stream;

@@ -147,6 +147,7 @@ fn a_plan_can_be_read_by_programs() {
     assert_eq!(code, Exit::Ok as i32);
     let plan: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
     assert_eq!((&plan["schema"], &plan["tasks"][0]["trials"]), (&1.into(), &4.into()));
+    assert!(stdout.starts_with("{\n  \"schema\": 1,") && plan["checks"].is_null());
     assert_eq!(plan["tasks"][0]["points"][1]["pipeline.sync.worker-count"], "5");
 }
 

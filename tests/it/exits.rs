@@ -48,6 +48,7 @@ fn run(interrupted: bool) -> Run {
             target: server(),
             emulated: BTreeMap::new(),
         }),
+        findings: Vec::new(),
     };
     Run {
         schema: SCHEMA,

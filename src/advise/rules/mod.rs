@@ -60,10 +60,11 @@ pub const RULES: [Rule; 23] = [
     bottleneck::emulated_network,
 ];
 
-/// Findings of all rules and of the trials themselves, the gravest first.
+/// Findings of all rules, of the trials themselves and on the servers, the gravest first.
 pub fn findings(scene: &Scene) -> Vec<Finding> {
     let mut findings: Vec<Finding> = RULES.iter().filter_map(|rule| rule(scene)).collect();
     findings.extend(trust::of_trials(scene, &findings));
+    findings.extend(scene.task.findings.iter().cloned());
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
     findings
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use dmbench::record::{Outcome, Verdict};
+use dmbench::record::{Outcome, Store, Verdict};
 use rustix::process::Signal;
 
 use super::{Running, aborted, dmbench, send, stream, task};
@@ -72,4 +72,42 @@ fn a_difference_exits_6() {
     assert_eq!((*surplus, *missing, *changed), (1, 0, 0));
     assert!(examples[0].contains("1000000"), "{examples:?}");
     assert!(!trials[0].counts());
+}
+
+/// More clients than the servers allow connections.
+#[test]
+fn servers_that_are_not_fit_exit_4_before_anything_is_written() {
+    let pace = "kind = \"closed\"";
+    let text = task("backlog", "mariadb", "ops = 100\ndrain-limit = \"60s\"", pace, "");
+    let mut running = Running::start(&text.replace("clients = 4", "clients = 700"));
+    running.end_with(4);
+    let (run, trials) = running.records();
+    assert!(trials.is_empty() && run.ended.is_some());
+    let finding = &run.tasks[0].findings[0];
+    assert_eq!(finding.code, "preflight-max-connections");
+    let stderr = running.stderr();
+    assert!(stderr.contains("error: failed to begin task t: source: max_connections is 600"));
+    assert!(stderr.contains(&format!("→ {}\n", finding.hint)), "{stderr}");
+    assert!(finding.hint.starts_with("SET GLOBAL max_connections = 7"), "{finding:?}");
+}
+
+/// A backlog that may take twenty days, of a source that keeps files for thirty.
+#[test]
+fn what_is_worth_a_word_is_logged_and_recorded() {
+    let pace = "kind = \"closed\"";
+    let phases = "ops = 300000000\ndrain-limit = \"24h\"";
+    let text = task("backlog", "mysql", phases, pace, "[repeat]\nblocks = 20");
+    let mut running = Running::start(&text);
+    let findings = running.wait("findings in run.json", |running| {
+        let run = Store::open(&running.find_run_folder()?).run().ok()?;
+        run.tasks.first().map(|task| task.findings.clone()).filter(|found| !found.is_empty())
+    });
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].code, "preflight-binlog-retention");
+    assert!(findings[0].text.starts_with("source: files are kept for 2592000 s"), "{findings:?}");
+    assert!(
+        running.stderr().contains("WARN warn binlog-retention (source)"),
+        "{}",
+        running.stderr()
+    );
 }

@@ -77,6 +77,20 @@ pub fn locked_pair(flavor: Flavor) -> &'static Pair {
     }
 }
 
+/// Source and target of the same flavour for tests that change global settings or accounts. The target
+/// writes no binlog.
+pub fn changed_pair(flavor: Flavor) -> &'static Pair {
+    static MYSQL: OnceLock<Pair> = OnceLock::new();
+    static MARIADB: OnceLock<Pair> = OnceLock::new();
+    let plain = Needs { target_binlog: false };
+    match flavor {
+        Flavor::Mariadb => {
+            MARIADB.get_or_init(|| start_with(Program::Mariadb, Program::Mariadb, plain))
+        }
+        _ => MYSQL.get_or_init(|| start_with(Program::Mysql, Program::Mysql, plain)),
+    }
+}
+
 /// MySQL as source, MariaDB as target.
 pub fn mixed_pair() -> &'static Pair {
     static MIXED: OnceLock<Pair> = OnceLock::new();
@@ -100,14 +114,18 @@ pub fn settings(source: Program, target: Program) -> Settings {
     }
 }
 
-/// Starts a sandbox on a thread with a runtime of its own, since the caller may be inside one.
 fn start_apart(source: Program, target: Program) -> Pair {
+    start_with(source, target, Needs { target_binlog: true })
+}
+
+/// Starts a sandbox on a thread with a runtime of its own, since the caller may be inside one.
+fn start_with(source: Program, target: Program, needs: Needs) -> Pair {
     let start = move || {
         let folder = tempfile::Builder::new().prefix("dmbench-it-").tempdir();
         let folder = folder.expect("a temporary folder can be made");
         let sandbox = runtime().block_on(Sandbox::start(
             &settings(source, target),
-            Needs { target_binlog: true },
+            needs,
             folder.path(),
             Path::new(DMBENCH),
             &Events::none(),
