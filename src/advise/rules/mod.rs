@@ -34,7 +34,7 @@ pub struct Scene<'a> {
 pub type Rule = fn(&Scene) -> Option<Finding>;
 
 /// All rules.
-pub const RULES: [Rule; 22] = [
+pub const RULES: [Rule; 23] = [
     trust::interrupted,
     trust::differs,
     trust::not_verified,
@@ -57,6 +57,7 @@ pub const RULES: [Rule; 22] = [
     bottleneck::rows_per_statement_low,
     bottleneck::best_at_edge,
     bottleneck::emulated_network,
+    bottleneck::no_cluster,
 ];
 
 /// Findings of all rules and of the trials themselves, the gravest first.

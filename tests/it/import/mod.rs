@@ -55,7 +55,12 @@ impl Deref for Alone {
 async fn alone(flavor: Flavor) -> Alone {
     static MYSQL: Mutex<()> = Mutex::const_new(());
     static MARIADB: Mutex<()> = Mutex::const_new(());
-    let turn = if flavor == Flavor::Mariadb { &MARIADB } else { &MYSQL };
+    static TIDB: Mutex<()> = Mutex::const_new(());
+    let turn = match flavor {
+        Flavor::Mysql => &MYSQL,
+        Flavor::Mariadb => &MARIADB,
+        Flavor::Tidb => &TIDB,
+    };
     let turn = turn.lock().await;
     Alone { pair: locked_pair(flavor), _turn: turn }
 }
