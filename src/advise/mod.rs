@@ -83,8 +83,10 @@ fn advise_task(run: &Run, task: &TaskFacts, trials: &[&Trial]) -> TaskAdvice {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::record::{Level, Outcome, Replayed, Verdict, example, name};
+    use crate::record::{LabFacts, Level, Outcome, Replayed, Verdict, example, name};
 
     fn of(run: &Run, trials: &[Trial]) -> TaskAdvice {
         advise(run, trials).pop().expect("one task")
@@ -107,6 +109,18 @@ mod tests {
         assert!(yaml.ends_with("syncers:\n  global:\n    worker-count: 8\n"), "{yaml}");
         assert!(yaml.contains("not a DM measurement"), "{yaml}");
         assert_eq!(advice.no_detectable_difference, None);
+    }
+
+    #[test]
+    fn a_lone_tidb_server_is_told_apart_from_a_cluster_and_from_an_emulated_network() {
+        let (mut run, trials) = example::worker_sweep();
+        let lab = run.tasks[0].lab.as_mut().expect("a lab");
+        let storage = (LabFacts::TARGET_STORAGE.to_owned(), "in one process".to_owned());
+        lab.emulated = BTreeMap::from([storage]);
+        let findings = of(&run, &trials).findings;
+        let codes: Vec<&str> = findings.iter().map(|finding| finding.code.as_str()).collect();
+        assert!(codes.contains(&"target-not-a-cluster"), "{codes:?}");
+        assert!(!codes.contains(&"emulated-network"), "{codes:?}");
     }
 
     #[test]

@@ -52,10 +52,13 @@ pub enum Error {
 }
 
 /// Error codes of MySQL, MariaDB and TiDB that may go away when the statement or transaction is
-/// tried again: deadlock, lock wait, TiKV and PD trouble, schema changed, write conflict,
-/// retryable transaction.
-pub const TRANSIENT_CODES: [u16; 13] =
-    [1205, 1213, 1020, 8002, 8005, 8022, 8027, 8028, 9001, 9002, 9003, 9004, 9007];
+/// tried again: deadlock, lock wait, schema or column being changed, locks expired, TiKV and PD
+/// trouble (busy, timeout, region unavailable, stale command, …), write conflict, retryable
+/// transaction.
+pub const TRANSIENT_CODES: [u16; 19] = [
+    1205, 1213, 1020, 8002, 8005, 8022, 8027, 8028, 8229, 8245, 9001, 9002, 9003, 9004, 9005, 9007,
+    9008, 9010, 9011,
+];
 
 /// Error codes with which the session is at its end although the server still said so: shutdown,
 /// killed (MariaDB, MySQL), idle too long, and TiDB's undetermined result of a commit.
@@ -290,6 +293,10 @@ mod tests {
             (1927, true, ErrorClass::Transient),
             (4031, true, ErrorClass::Transient),
             (1213, false, ErrorClass::Transient),
+            (8028, false, ErrorClass::Transient),
+            (9005, false, ErrorClass::Transient),
+            (9007, false, ErrorClass::Transient),
+            (8025, false, ErrorClass::Lab),
             (1062, false, ErrorClass::Lab),
         ] {
             assert_eq!((told(code).is_disconnect(), told(code).class()), (lost, class), "{code}");

@@ -54,6 +54,11 @@ pub struct LabFacts {
     pub emulated: BTreeMap<String, String>,
 }
 
+impl LabFacts {
+    /// Key in [`LabFacts::emulated`] of a target's storage that is not the one of real servers.
+    pub const TARGET_STORAGE: &str = "target-storage";
+}
+
 /// Limits that a task states.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]

@@ -3,7 +3,7 @@
 use super::{Scene, each_point, finding};
 use crate::advise::pick::{is_choice, magnitude};
 use crate::advise::summary::emulated;
-use crate::record::{Cost, Finding, Level, name};
+use crate::record::{Cost, Finding, LabFacts, Level, name};
 
 /// Share of the machine's cores from which on it counts as busy.
 const BUSY: f64 = 0.9;
@@ -109,15 +109,29 @@ pub(super) fn best_at_edge(scene: &Scene) -> Option<Finding> {
 
 pub(super) fn emulated_network(scene: &Scene) -> Option<Finding> {
     let emulated = emulated(scene.task, scene.trials);
-    if emulated.is_empty() {
+    let network = emulated.iter().filter(|(what, _)| what.as_str() != LabFacts::TARGET_STORAGE);
+    let each: Vec<String> = network.map(|(what, how)| format!("{what} {how}")).collect();
+    if each.is_empty() {
         return None;
     }
-    let each: Vec<String> = emulated.iter().map(|(what, how)| format!("{what} {how}")).collect();
     finding(
         Level::Note,
         "emulated-network",
         "the network between pipeline and servers is emulated on one machine",
         each.join("; "),
         "",
+    )
+}
+
+/// A `tidb-server` alone is TiDB without what makes a cluster's commits slow and its writes scale.
+pub(super) fn no_cluster(scene: &Scene) -> Option<Finding> {
+    let storage = scene.task.lab.as_ref()?.emulated.get(LabFacts::TARGET_STORAGE)?;
+    finding(
+        Level::Warning,
+        "target-not-a-cluster",
+        "the target is TiDB in one process: compare points with each other, and expect other figures \
+         and another best point of a cluster",
+        format!("storage: {storage}"),
+        "a target-round-trip stands for a cluster's distance, not for its commits",
     )
 }

@@ -34,7 +34,7 @@ pub struct Scene<'a> {
 pub type Rule = fn(&Scene) -> Option<Finding>;
 
 /// All rules.
-pub const RULES: [Rule; 23] = [
+pub const RULES: [Rule; 24] = [
     trust::interrupted,
     trust::differs,
     trust::not_verified,
@@ -58,6 +58,7 @@ pub const RULES: [Rule; 23] = [
     bottleneck::rows_per_statement_low,
     bottleneck::best_at_edge,
     bottleneck::emulated_network,
+    bottleneck::no_cluster,
 ];
 
 /// Findings of all rules, of the trials themselves and on the servers, the gravest first.

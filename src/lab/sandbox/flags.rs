@@ -4,6 +4,7 @@
 //! and packet size, so that a difference between two points comes from the point. Flags that only
 //! some versions know carry the prefix `loose-`, which turns an unknown one into a warning.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -177,6 +178,14 @@ fn commit_delay(program: Program, delay: Duration) -> Vec<String> {
     }
 }
 
+/// Environment variables of a server. TiDB makes folders of its own below `TMPDIR`, which no flag
+/// moves, and leaves them behind.
+pub(super) fn environment(found: &Found, home: &Home) -> BTreeMap<String, String> {
+    let temporary = home.temporary().display().to_string();
+    let wanted = (found.program == Program::Tidb).then(|| ("TMPDIR".to_owned(), temporary));
+    wanted.into_iter().collect()
+}
+
 fn start_tidb(home: &Home, [port, status]: [u16; 2]) -> Vec<String> {
     let path = |path: PathBuf| path.display().to_string();
     let mut arguments = Vec::new();
@@ -190,6 +199,8 @@ fn start_tidb(home: &Home, [port, status]: [u16; 2]) -> Vec<String> {
         ("-status", status.to_string()),
         ("-socket", path(home.socket.clone())),
         ("-log-file", path(home.log())),
+        // Its default is a file in the folder that dmbench was called in.
+        ("-log-slow-query", path(home.folder.join("slow.log"))),
         ("-L", "warn".to_owned()),
     ] {
         arguments.extend([flag.to_owned(), value]);
@@ -225,6 +236,24 @@ mod tests {
             }
             assert!(!flags.iter().any(|f| f.starts_with("--log-bin")));
         }
+    }
+
+    #[test]
+    fn tidb_listens_on_loopback_and_writes_nowhere_but_at_home() {
+        let role =
+            Role { name: "target", server_id: 2, binlog: true, commit_delay: Duration::ZERO };
+        let flags = flags(Program::Tidb, role);
+        let value = |flag: &str| {
+            let at = flags.iter().position(|known| known == flag);
+            at.and_then(|at| flags.get(at + 1)).map(String::as_str)
+        };
+        assert_eq!((value("-host"), value("-status-host")), (Some("127.0.0.1"), Some("127.0.0.1")));
+        for flag in ["-path", "-temp-dir", "-log-file", "-log-slow-query"] {
+            assert!(value(flag).is_some_and(|path| path.starts_with("/f/")), "{flag}");
+        }
+        let found = Found { program: Program::Tidb, path: "t".into(), version: String::new() };
+        let home = Home { folder: "/f".into(), socket: "/s".into() };
+        assert_eq!(environment(&found, &home)["TMPDIR"], "/f/tmp");
     }
 
     #[test]

@@ -30,10 +30,16 @@ pub use settings::{Durability, KNOBS, Program, Settings};
 use crate::event::{Event, Events};
 use crate::lab::{Error, Lab};
 use crate::mysql::Secret;
+use crate::record::LabFacts;
 use flags::{Home, Role};
 use guard::Leash;
 use network::Network;
 use server::{Running, Start};
+
+/// What a `tidb-server` alone stores rows in. Its commits are as fast as memory, so that no figure of
+/// it stands for a cluster.
+const TIDB_STORAGE: &str =
+    "TiDB's built-in one, in one process: no TiKV, no replicas, commits not synced to disk";
 
 /// What the pipelines of a sandbox need beyond its settings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -164,7 +170,7 @@ impl Plan<'_> {
             let text = format!("stopped {left} server processes that an earlier crash had left");
             self.events.send(Event::Remark { text });
         }
-        let emulated = self.commit_delay_text()?;
+        let emulated = self.emulated()?;
         ledger::make_private(folder).map_err(|e| Error::file("make", folder, e))?;
         let folder = folder.canonicalize().map_err(|e| Error::file("find", folder, e))?;
         // A socket's path may have 107 bytes.
@@ -231,10 +237,15 @@ impl Plan<'_> {
         [source, Role { name: "target", server_id: 2, binlog: target_binlog, commit_delay: delay }]
     }
 
-    fn commit_delay_text(&self) -> Result<BTreeMap<String, String>, Error> {
+    /// What is other than on real servers, before the network is set.
+    fn emulated(&self) -> Result<BTreeMap<String, String>, Error> {
+        let mut emulated = BTreeMap::new();
+        if self.chosen.target.program == Program::Tidb {
+            emulated.insert(LabFacts::TARGET_STORAGE.to_owned(), TIDB_STORAGE.to_owned());
+        }
         let delay = self.settings.target_commit_delay;
         if delay.is_zero() {
-            return Ok(BTreeMap::new());
+            return Ok(emulated);
         }
         let by = match self.chosen.target.program {
             Program::Mysql => "binlog_group_commit_sync_delay, with the target's binlog on",
@@ -247,7 +258,8 @@ impl Plan<'_> {
             }
         };
         let text = format!("{} ms asked, by {by}", delay.as_secs_f64() * 1e3);
-        Ok(BTreeMap::from([("target-commit-delay".to_owned(), text)]))
+        emulated.insert("target-commit-delay".to_owned(), text);
+        Ok(emulated)
     }
 }
 

@@ -1,6 +1,5 @@
 //! One private server: from nothing to the first connection.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
@@ -80,7 +79,7 @@ impl Start<'_> {
             name: name.clone(),
             program: self.found.path.clone(),
             arguments: flags::start(self.found, &self.home, self.role, ports, self.settings),
-            environment: BTreeMap::new(),
+            environment: flags::environment(self.found, &self.home),
             output: self.home.log(),
             parent: (!self.outlives_guard).then_some(0),
         };

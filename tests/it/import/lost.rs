@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{SOURCES, alone, content, dump_to};
-use crate::support::{Pair, schema};
+use crate::support::{Pair, and_tidb, schema};
 
 const ROWS: u64 = 12_000;
 
@@ -60,7 +60,7 @@ async fn load_with_cuts(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_with_a_key_arrives_equal_over_lost_connections() {
-    for flavor in SOURCES {
+    for flavor in and_tidb(SOURCES) {
         let pair = &*alone(flavor).await;
         let schema = schema("lost");
         let folder = dumped(pair, &schema, ", PRIMARY KEY (id)").await;

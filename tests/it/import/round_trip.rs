@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{SOURCES, alone, content, dump_to, load_from, tables};
-use crate::support::schema;
+use crate::support::{and_tidb, schema};
 
 async fn round_trip(source: &Endpoint, target: &Endpoint, schema: &str, tables: &[&str]) {
     let folder = tempfile::tempdir().expect("folder");
@@ -31,7 +31,7 @@ async fn round_trip(source: &Endpoint, target: &Endpoint, schema: &str, tables: 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_tables_arrive_equal() {
-    for flavor in SOURCES {
+    for flavor in and_tidb(SOURCES) {
         let pair = &*alone(flavor).await;
         let schema = schema("odd. `x'%");
         let mut source = pair.source_session().await;
@@ -104,7 +104,7 @@ async fn many_chunks_and_files_hold_each_row_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_that_is_not_ours_is_left_alone() {
-    for flavor in SOURCES {
+    for flavor in and_tidb(SOURCES) {
         let pair = &*alone(flavor).await;
         let schema = schema("theirs");
         let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);

@@ -7,6 +7,7 @@ use std::path::Path;
 use dmbench::record::name;
 
 use super::{Running, command_line, dmbench, marked, stream};
+use crate::support::has_tidb;
 
 fn hot(server: &str) -> String {
     let scripts = r#"
@@ -87,4 +88,11 @@ fn on_mysql() {
 #[test]
 fn on_mariadb() {
     check("mariadb");
+}
+
+#[test]
+fn on_tidb() {
+    if has_tidb() {
+        check("tidb");
+    }
 }

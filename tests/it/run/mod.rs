@@ -31,6 +31,8 @@ const HANG: Duration = Duration::from_secs(150);
 
 /// A task of two hundred rows and, where `rest` does not say otherwise, one block.
 fn task(model: &str, server: &str, phases: &str, pace: &str, rest: &str) -> String {
+    // TiDB can be no source.
+    let source = if server == "tidb" { "mysql" } else { server };
     let once = if rest.contains("[repeat]") { "" } else { "[repeat]\nblocks = 1" };
     format!(
         r#"
@@ -56,7 +58,7 @@ kind = "builtin"
 sync = {{ worker-count = 4, checkpoint-flush-interval = "200ms" }}
 
 [sandbox]
-source = "{server}"
+source = "{source}"
 target = "{server}"
 durability = "relaxed"
 buffer-pool = 64

@@ -3,17 +3,19 @@
 //! The first test that asks for a pair starts it; all others share it and keep apart by schema
 //! ([`schema`]). The servers stop, and their folder goes, when the test process ends, however it
 //! ends: the sandbox's guard sees to that. A server that cannot be had fails the test, with its
-//! name and how to get it; nothing is ever skipped.
+//! name and how to get it. TiDB alone is no package of any system, so tests with it run where a
+//! `tidb-server` is found and say aloud where none is ([`has_tidb`]); nothing else is ever skipped.
 
 pub mod holder;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use dmbench::event::Events;
 use dmbench::lab::Lab;
-use dmbench::lab::sandbox::{Needs, Program, Sandbox, Settings};
+use dmbench::lab::sandbox::{self, Needs, Program, Sandbox, Settings};
 use dmbench::mysql::{Endpoint, Flavor, Session};
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +55,7 @@ impl Pair {
     }
 }
 
-/// Source and target of the same flavour.
+/// Source and target of the same flavour; for TiDB, which can be no source, a MySQL before it.
 pub fn pair(flavor: Flavor) -> &'static Pair {
     static MYSQL: OnceLock<Pair> = OnceLock::new();
     static MARIADB: OnceLock<Pair> = OnceLock::new();
@@ -66,12 +68,33 @@ pub fn pair(flavor: Flavor) -> &'static Pair {
     cell.get_or_init(|| start_apart(source, target))
 }
 
+/// Whether this machine has a TiDB to test with. Where it has none, the test that asks is named on
+/// the terminal as skipped, past the test runner, which hides what passing tests print.
+pub fn has_tidb() -> bool {
+    let found = sandbox::find(Program::Tidb).is_some();
+    if !found {
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or("a test").to_owned();
+        let line = format!("SKIPPED on TiDB: {test} (no tidb-server; DMBENCH_TIDB names one)\n");
+        std::io::stderr().write_all(line.as_bytes()).expect("a terminal or a file");
+    }
+    found
+}
+
+/// These flavours, and TiDB where this machine has it.
+pub fn and_tidb(flavors: [Flavor; 2]) -> Vec<Flavor> {
+    let tidb = has_tidb().then_some(Flavor::Tidb);
+    flavors.into_iter().chain(tidb).collect()
+}
+
 /// Source and target for tests that lock a whole server: the deadlock or wait that such a lock can
 /// mean for anybody else's statement must not reach tests that know nothing of it.
 pub fn locked_pair(flavor: Flavor) -> &'static Pair {
     static MYSQL: OnceLock<Pair> = OnceLock::new();
     static MARIADB: OnceLock<Pair> = OnceLock::new();
+    static TIDB: OnceLock<Pair> = OnceLock::new();
     match flavor {
+        Flavor::Tidb => TIDB.get_or_init(|| start_apart(Program::Mysql, Program::Tidb)),
         Flavor::Mariadb => MARIADB.get_or_init(|| start_apart(Program::Mariadb, Program::Mariadb)),
         _ => MYSQL.get_or_init(|| start_apart(Program::Mysql, Program::Mysql)),
     }

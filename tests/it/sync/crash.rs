@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::order::{SEVERAL_KEYS, random_history};
 use super::{HANG, Replica, execute};
-use crate::support::{pair, runtime};
+use crate::support::{has_tidb, pair, runtime};
 
 /// Runs until so many rows are applied, then drops everything on the floor.
 async fn run_and_drop(replica: &Replica, rows: u64) {
@@ -73,6 +73,13 @@ fn resumes_after_any_end_on_mariadb() {
     runtime().block_on(resumes_after_any_end(Flavor::Mariadb));
 }
 
+#[test]
+fn resumes_after_any_end_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(resumes_after_any_end(Flavor::Tidb));
+    }
+}
+
 fn through(proxy: &Proxy, endpoint: &Endpoint) -> Endpoint {
     let (host, port) = (proxy.address().ip().to_string(), proxy.address().port());
     Endpoint { address: Address::Tcp { host, port }, ..endpoint.clone() }
@@ -117,6 +124,13 @@ fn lost_connections_are_repaired_on_mariadb() {
     runtime().block_on(lost_connections_are_repaired(Flavor::Mariadb));
 }
 
+#[test]
+fn lost_connections_are_repaired_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(lost_connections_are_repaired(Flavor::Tidb));
+    }
+}
+
 async fn held_until_released(flavor: Flavor) {
     let table = "CREATE TABLE t (id INT PRIMARY KEY)";
     let replica = Replica::new(pair(flavor), "held", &[table]).await;
@@ -159,6 +173,13 @@ fn held_until_released_on_mysql() {
 #[test]
 fn held_until_released_on_mariadb() {
     runtime().block_on(held_until_released(Flavor::Mariadb));
+}
+
+#[test]
+fn held_until_released_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(held_until_released(Flavor::Tidb));
+    }
 }
 
 /// The checkpoint follows the source while nothing but passing events happens, and applied follows
@@ -207,4 +228,11 @@ fn applied_does_not_wait_for_the_checkpoint_on_mysql() {
 #[test]
 fn applied_does_not_wait_for_the_checkpoint_on_mariadb() {
     runtime().block_on(applied_does_not_wait_for_the_checkpoint(Flavor::Mariadb));
+}
+
+#[test]
+fn applied_does_not_wait_for_the_checkpoint_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(applied_does_not_wait_for_the_checkpoint(Flavor::Tidb));
+    }
 }

@@ -4,7 +4,7 @@ use dmbench::mysql::Flavor;
 use dmbench::pipeline::builtin::sync::{Error, Synced};
 
 use super::{Replica, execute};
-use crate::support::{pair, runtime};
+use crate::support::{has_tidb, pair, runtime};
 
 async fn tables_change_in_the_stream(flavor: Flavor) {
     let table = "CREATE TABLE t (id INT PRIMARY KEY, v INT)";
@@ -57,6 +57,13 @@ fn tables_change_in_the_stream_on_mariadb() {
     runtime().block_on(tables_change_in_the_stream(Flavor::Mariadb));
 }
 
+#[test]
+fn tables_change_in_the_stream_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(tables_change_in_the_stream(Flavor::Tidb));
+    }
+}
+
 async fn log_files_change_in_the_stream(flavor: Flavor) {
     let replica =
         Replica::new(pair(flavor), "rotated", &["CREATE TABLE t (id INT PRIMARY KEY)"]).await;
@@ -88,6 +95,13 @@ fn log_files_change_in_the_stream_on_mysql() {
 #[test]
 fn log_files_change_in_the_stream_on_mariadb() {
     runtime().block_on(log_files_change_in_the_stream(Flavor::Mariadb));
+}
+
+#[test]
+fn log_files_change_in_the_stream_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(log_files_change_in_the_stream(Flavor::Tidb));
+    }
 }
 
 const FAMILY: [&str; 2] = [

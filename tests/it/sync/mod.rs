@@ -4,6 +4,7 @@ mod crash;
 mod definition;
 mod order;
 mod refusal;
+mod tidb;
 mod types;
 
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::task::JoinSet;
 
 use super::{Replica, execute};
-use crate::support::{pair, runtime};
+use crate::support::{has_tidb, pair, runtime};
 
 /// Updates of few rows by several clients. Gives how many rows the source says it changed.
 async fn hot_keys(mut session: Session, client: u64) -> u64 {
@@ -59,6 +59,13 @@ fn hot_key_updates_at_16_workers_on_mysql() {
 #[test]
 fn hot_key_updates_at_16_workers_on_mariadb() {
     runtime().block_on(hot_key_updates_at_16_workers(Flavor::Mariadb));
+}
+
+#[test]
+fn hot_key_updates_at_16_workers_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(hot_key_updates_at_16_workers(Flavor::Tidb));
+    }
 }
 
 pub const SEVERAL_KEYS: &str = "CREATE TABLE several (id INT PRIMARY KEY, u INT, name VARCHAR(20) COLLATE utf8mb4_general_ci, v \
@@ -121,6 +128,13 @@ fn several_unique_keys_on_mariadb() {
     runtime().block_on(several_unique_keys(Flavor::Mariadb));
 }
 
+#[test]
+fn several_unique_keys_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(several_unique_keys(Flavor::Tidb));
+    }
+}
+
 /// One transaction larger than all queues together.
 async fn a_large_transaction(flavor: Flavor) {
     let table = "CREATE TABLE large (id INT PRIMARY KEY AUTO_INCREMENT, c VARCHAR(60))";
@@ -150,4 +164,11 @@ fn a_large_transaction_on_mysql() {
 #[test]
 fn a_large_transaction_on_mariadb() {
     runtime().block_on(a_large_transaction(Flavor::Mariadb));
+}
+
+#[test]
+fn a_large_transaction_on_tidb() {
+    if has_tidb() {
+        runtime().block_on(a_large_transaction(Flavor::Tidb));
+    }
 }
