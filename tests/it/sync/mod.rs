@@ -2,6 +2,7 @@
 
 mod crash;
 mod definition;
+mod keys;
 mod order;
 mod refusal;
 mod types;
