@@ -15,23 +15,31 @@
 mod apply;
 mod cascade;
 mod change;
+mod compact;
 mod conflict;
 mod ddl;
+mod define;
 mod dispatch;
+mod drive;
 #[cfg(test)]
 mod equivalence;
 mod error;
 mod key;
 #[cfg(test)]
 mod memory;
+mod plan;
 mod reader;
 mod retry;
 mod run;
+mod safety;
+mod saver;
 mod stage;
+mod start;
 mod statement;
 mod stream;
 mod table;
 mod tracker;
+mod watch;
 mod worker;
 
 pub use error::Error;
