@@ -293,3 +293,22 @@ proptest! {
         prop_assert_eq!(store.lock().expect("no panic").sorted(), history.end.sorted());
     }
 }
+
+/// That the properties above are about something: rows do wait together, and are joined.
+#[test]
+fn rows_that_wait_together_are_compacted_and_joined() {
+    let history = History::random(&tables(true), 400, &mut SmallRng::seed_from_u64(1));
+    for (compact, multiple_rows) in [(false, false), (true, false), (false, true), (true, true)] {
+        let settings =
+            Sync { worker_count: 2, queue_size: 100, compact, multiple_rows, ..Sync::default() };
+        let shape = Shape { settings, seed: 1 };
+        let store = Arc::new(Mutex::new(Store::default()));
+        let checkpoints = MemoryCheckpoints::default();
+        let synced = block_on(run(&history, &shape, &store, &checkpoints, Faults::default(), None))
+            .expect("no fuse");
+        assert_eq!(store.lock().expect("no panic").sorted(), history.end.sorted());
+        assert_eq!(synced.rows, 400);
+        assert_eq!(synced.compacted > 0, compact);
+        assert_eq!(synced.statements < 400, compact || multiple_rows, "{}", synced.statements);
+    }
+}
