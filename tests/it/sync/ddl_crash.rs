@@ -67,13 +67,17 @@ async fn until(session: &mut Session, sql: &str, wanted: impl Fn(Option<u64>) ->
     tokio::time::timeout(HANG, asked).await.expect("it becomes so");
 }
 
-async fn dropped_at(replica: &Replica, moment: Moment, ddl: &str, effect: &str) {
+async fn dropped_at(replica: &Replica, moment: Moment, effect: &str) {
     let mut locker = replica.target().await;
-    execute(&mut locker, &["BEGIN", "SELECT * FROM a"]).await;
+    let committed = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    execute(&mut locker, &[committed, "BEGIN", "SELECT * FROM a"]).await;
     let mut watcher = replica.target().await;
-    let before: Option<u64> = watcher.value(effect).await.expect("answered");
     let checkpoint = format!("`{}`.`ddl_crash_syncer_checkpoint`", replica.setup.meta_schema);
     let mut holder = replica.target().await;
+    let on_its_way = format!(
+        "SELECT id FROM information_schema.processlist WHERE info LIKE 'INSERT INTO `{}`%'",
+        replica.setup.meta_schema
+    );
     let script = async {
         let told =
             format!("SELECT COUNT(*) FROM {checkpoint} WHERE table_info LIKE '%pending-ddl%'");
@@ -90,10 +94,13 @@ async fn dropped_at(replica: &Replica, moment: Moment, ddl: &str, effect: &str) 
         if matches!(moment, Moment::Waiting) {
             return;
         }
+        // Others would wait behind the DDL.
+        let before: Option<u64> = locker.value(effect).await.expect("answered");
         // Nothing can be stored any more from here on.
         execute(&mut holder, &["BEGIN", &format!("SELECT * FROM {checkpoint} FOR UPDATE")]).await;
         execute(&mut locker, &["ROLLBACK"]).await;
         until(&mut watcher, effect, |now| now != before).await;
+        until(&mut watcher, &on_its_way, |id| id.is_some()).await;
     };
     let (progress, _watched) = watch::channel(Progress::new(Unit::Sync));
     let cancel = CancellationToken::new();
@@ -103,6 +110,10 @@ async fn dropped_at(replica: &Replica, moment: Moment, ddl: &str, effect: &str) 
             panic!("ended by itself: {ended:?}")
         }
         () = script => {}
+    }
+    // As if the end had come before the checkpoint was sent.
+    while let Some(id) = watcher.value::<u64>(&on_its_way).await.expect("answered") {
+        let _ = watcher.execute(&format!("KILL {id}")).await;
     }
     execute(&mut holder, &["ROLLBACK"]).await;
     execute(&mut locker, &["ROLLBACK"]).await;
@@ -129,7 +140,7 @@ async fn a_ddl_is_executed_once(flavor: Flavor, moment: Moment) {
             ],
         )
         .await;
-        dropped_at(&replica, moment, ddl, effect).await;
+        dropped_at(&replica, moment, effect).await;
         let synced = replica.catch_up().await.unwrap_or_else(|e| panic!("{ddl}, {moment:?}: {e}"));
         assert_eq!((synced.mismatched, synced.ddl), (0, 1), "{ddl}, {moment:?}");
         replica.assert_equal(left).await;
@@ -184,7 +195,7 @@ fn what_cannot_be_told_is_an_error() {
         let replica = Replica::new(pair(Flavor::Mysql), "ddl_crash", &TABLES).await;
         let ddl = "DROP TABLE a, b";
         execute(&mut replica.source().await, &[ddl]).await;
-        dropped_at(&replica, Moment::Waiting, ddl, "SELECT COUNT(*) FROM a").await;
+        dropped_at(&replica, Moment::Waiting, "SELECT COUNT(*) FROM a").await;
         let mut target = replica.target().await;
         let under_way = format!(
             "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'DROP TABLE%' AND db \
