@@ -140,6 +140,8 @@ pub mod name {
     pub const SYNC_TRANSACTION: &str = "sync.transaction";
     /// Row changes in one transaction on the target, the mean.
     pub const SYNC_ROWS_PER_TRANSACTION: &str = "sync.rows-per-transaction";
+    /// Row changes in one statement of sync, the mean: more than 1 with `multiple-rows` or `compact`.
+    pub const SYNC_ROWS_PER_STATEMENT: &str = "sync.rows-per-statement";
     /// Conflicts (barriers over all workers) per 1,000 row changes.
     pub const SYNC_CONFLICTS: &str = "sync.conflicts";
     /// Statements per second that the target counted (Com_* counters), over the window.

@@ -151,7 +151,8 @@ mod tests {
             assert_eq!(knob.name, "pipeline.sync.worker-count");
         }
         assert_eq!(resolve("repeat.blocks"), Resolved::Plain("repeat.blocks"));
-        assert_eq!(resolve("sync.compact"), Resolved::Unsupported("pipeline.sync.compact"));
+        let unsupported = Resolved::Unsupported("pipeline.load.import-mode");
+        assert_eq!(resolve("load.import-mode"), unsupported);
         assert!(matches!(resolve("knob.name"), Resolved::Unknown(_)));
     }
 

@@ -182,7 +182,13 @@ fn check_pipeline(task: &Task, written: &Written<'_, '_>) -> Result<(), Error> {
         written.within(key, value, least, most)?;
     }
     let key = "pipeline.sync.checkpoint-flush-interval";
-    written.lasting(key, sync.checkpoint_flush_interval, DAY)
+    written.lasting(key, sync.checkpoint_flush_interval, DAY)?;
+    if sync.safe_mode && sync.safe_mode_duration == Some(Duration::ZERO) {
+        let what = "\"pipeline.sync.safe-mode-duration\" 0s forbids what safe-mode = true asks for";
+        let help = "leave one of them out";
+        return Err(written.wrong("pipeline.sync.safe-mode-duration", what, help));
+    }
+    Ok(())
 }
 
 fn check_sandbox(sandbox: &lab::sandbox::Settings, written: &Written<'_, '_>) -> Result<(), Error> {

@@ -96,14 +96,15 @@ fn sync_metrics(draft: &mut Draft, end: &UnitEnd, last: &Progress) {
         Metric::histogram(name::TARGET_STATEMENT, "us", Better::Lower, end.statement.clone())
             .with_clock(WHOLE),
     ]);
-    let transactions = end.transaction.n();
-    if transactions > 0 {
-        let rows = end.rows as f64 / transactions as f64;
-        draft.metrics.push(
-            Metric::number(name::SYNC_ROWS_PER_TRANSACTION, "rows", Better::Higher, rows)
-                .with_n(transactions)
-                .with_clock(WHOLE),
-        );
+    for (name, n) in [
+        (name::SYNC_ROWS_PER_TRANSACTION, end.transaction.n()),
+        (name::SYNC_ROWS_PER_STATEMENT, end.statements),
+    ] {
+        if n > 0 {
+            let rows = end.rows as f64 / n as f64;
+            let metric = Metric::number(name, "rows", Better::Higher, rows);
+            draft.metrics.push(metric.with_n(n).with_clock(WHOLE));
+        }
     }
     if end.rows > 0 {
         let conflicts = last.conflicts as f64 * 1_000.0 / end.rows as f64;

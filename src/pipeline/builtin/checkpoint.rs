@@ -3,7 +3,10 @@
 //! `{meta schema}`.`{name}_syncer_checkpoint` holds one global row (`id = 'dmbench'`, `is_global =
 //! 1`), which tools that read DM's checkpoints understand. Table points, which DM keeps beside it,
 //! are not written: the global position is always a transaction's end before which everything is
-//! applied.
+//! applied. What DM keeps of a table in `table_info` is `null` in the global row; a DDL that is about
+//! to run stands there as [`PendingDdl`], so that a crash around it can be told from one before it.
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorClass;
 use crate::mysql::session::{Error as SessionError, quote_name};
@@ -29,6 +32,14 @@ pub enum Error {
         /// What is wrong.
         source: ParsePositionError,
     },
+    /// The row holds a DDL that cannot be understood.
+    #[error("read the pending DDL in {table}: {source}")]
+    Pending {
+        /// Table.
+        table: String,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
     /// An offset does not fit the column.
     #[error("save checkpoint {position}: offsets beyond 4 GiB do not fit DM's table")]
     TooFar {
@@ -43,7 +54,9 @@ impl Error {
         match self {
             Error::Session(error) => error.class(),
             Error::Owner(error) => error.class(),
-            Error::Position { .. } | Error::TooFar { .. } => ErrorClass::Lab,
+            Error::Position { .. } | Error::Pending { .. } | Error::TooFar { .. } => {
+                ErrorClass::Lab
+            }
         }
     }
 }
@@ -56,13 +69,47 @@ pub struct Checkpoint {
     /// Up to here rows may be applied already although they stand behind `position`; `None` when
     /// that is not known. Equal to `position` after an orderly end.
     pub exit_safe: Option<Position>,
+    /// The DDL that stands at `position` and that may be executed already.
+    pub pending: Option<PendingDdl>,
+}
+
+/// A DDL that was about to be executed, and what its tables were like then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PendingDdl {
+    /// Its end in the binlog.
+    pub end: Position,
+    /// The tables that it names, as they were before.
+    pub tables: Vec<TableMark>,
+}
+
+/// A table of the target as it is at a moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TableMark {
+    /// Schema.
+    pub schema: String,
+    /// Name.
+    pub table: String,
+    /// A hash of its definition; `None` where there is no such table.
+    pub definition: Option<String>,
+    /// The server's number for it, which stays when it is renamed; `None` where the server does not
+    /// tell.
+    pub id: Option<u64>,
+}
+
+/// What `table_info` of the global row holds.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Extra {
+    pending_ddl: Option<PendingDdl>,
 }
 
 /// Where checkpoints are kept.
 ///
 /// Contract: `save` returns `Ok` only when the checkpoint survives a crash of this process, and
 /// replaces the one before as a whole. `load` gives the last one saved.
-pub(crate) trait Checkpoints: Send {
+pub(crate) trait Checkpoints: Send + 'static {
     /// The last checkpoint, or `None` when there is none yet.
     ///
     /// # Errors
@@ -133,6 +180,11 @@ impl TableCheckpoints {
         Ok(TableCheckpoints { endpoint: endpoint.clone(), session, table })
     }
 
+    /// The table, with its schema, in backquotes.
+    pub(crate) fn table(&self) -> &str {
+        &self.table
+    }
+
     fn position(
         &self,
         name: Option<String>,
@@ -151,20 +203,24 @@ impl TableCheckpoints {
 impl Checkpoints for TableCheckpoints {
     async fn load(&mut self) -> Result<Option<Checkpoint>, Error> {
         let sql = format!(
-            "SELECT binlog_name, binlog_pos, exit_safe_binlog_name, exit_safe_binlog_pos FROM {} \
-             WHERE id = ? AND is_global = 1",
+            "SELECT binlog_name, binlog_pos, exit_safe_binlog_name, exit_safe_binlog_pos, \
+             CAST(table_info AS CHAR) FROM {} WHERE id = ? AND is_global = 1",
             self.table
         );
         let rows = self.session.rows_with(&sql, (ROW_ID,)).await?;
         let Some(row) = rows.into_iter().next() else { return Ok(None) };
-        let (name, offset, exit_name, exit_offset): (
+        let (name, offset, exit_name, exit_offset, extra): (
             Option<String>,
             Option<u64>,
             Option<String>,
             Option<u64>,
+            Option<String>,
         ) = mysql_async::from_row(row);
         let exit_safe = self.position(exit_name, exit_offset)?;
-        Ok(self.position(name, offset)?.map(|position| Checkpoint { position, exit_safe }))
+        let extra: Option<Extra> = serde_json::from_str(extra.as_deref().unwrap_or("null"))
+            .map_err(|source| Error::Pending { table: self.table.clone(), source })?;
+        let pending = extra.and_then(|extra| extra.pending_ddl);
+        Ok(self.position(name, offset)?.map(|position| Checkpoint { position, exit_safe, pending }))
     }
 
     async fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
@@ -178,14 +234,18 @@ impl Checkpoints for TableCheckpoints {
         let sql = format!(
             "INSERT INTO {} (id, cp_schema, cp_table, binlog_name, binlog_pos, binlog_gtid, \
              exit_safe_binlog_name, exit_safe_binlog_pos, exit_safe_binlog_gtid, table_info, is_global) \
-             VALUES (?, '', '', ?, ?, '', ?, ?, '', 'null', 1) ON DUPLICATE KEY UPDATE \
+             VALUES (?, '', '', ?, ?, '', ?, ?, '', ?, 1) ON DUPLICATE KEY UPDATE \
              binlog_name = VALUES(binlog_name), binlog_pos = VALUES(binlog_pos), \
              exit_safe_binlog_name = VALUES(exit_safe_binlog_name), \
-             exit_safe_binlog_pos = VALUES(exit_safe_binlog_pos)",
+             exit_safe_binlog_pos = VALUES(exit_safe_binlog_pos), table_info = VALUES(table_info)",
             self.table
         );
         let position = &checkpoint.position;
-        let params = (ROW_ID, position.file.to_string(), offset(position)?, exit_name, exit_offset);
+        let extra = checkpoint.pending.clone().map(|ddl| Extra { pending_ddl: Some(ddl) });
+        let extra = serde_json::to_string(&extra)
+            .map_err(|source| Error::Pending { table: self.table.clone(), source })?;
+        let params =
+            (ROW_ID, position.file.to_string(), offset(position)?, exit_name, exit_offset, extra);
         self.session.rows_with(&sql, params).await?;
         Ok(())
     }

@@ -60,11 +60,28 @@ pub struct Sync {
     pub worker_count: u32,
     /// Most row changes in one transaction on the target.
     pub batch: u32,
-    /// Row changes that may wait in a worker's queue.
+    /// Row changes that the queues of one worker are made for; all queues together hold about this
+    /// many for each worker.
     pub queue_size: u32,
     /// Time between checkpoints.
     #[serde(with = "jiff::fmt::serde::unsigned_duration::friendly::compact::required")]
     pub checkpoint_flush_interval: Duration,
+    /// Whether rows go on being handed out while a checkpoint is due, instead of waiting until
+    /// everything before is applied.
+    pub async_checkpoint_flush: bool,
+    /// Whether changes of one row that wait together become one change.
+    pub compact: bool,
+    /// Whether changes of one kind that follow each other become one statement.
+    pub multiple_rows: bool,
+    /// Whether all rows are written by statements that may be repeated.
+    pub safe_mode: bool,
+    /// How long rows are written so after a start that does not know what is on the target; where it
+    /// is not said, exactly as long as rows come that may be there already.
+    #[serde(
+        with = "jiff::fmt::serde::unsigned_duration::friendly::compact::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub safe_mode_duration: Option<Duration>,
 }
 
 impl Default for Sync {
@@ -74,12 +91,17 @@ impl Default for Sync {
             batch: 100,
             queue_size: 1024,
             checkpoint_flush_interval: Duration::from_secs(30),
+            async_checkpoint_flush: false,
+            compact: false,
+            multiple_rows: false,
+            safe_mode: false,
+            safe_mode_duration: None,
         }
     }
 }
 
 /// What a task may vary.
-pub const KNOBS: [Knob; 9] = [
+pub const KNOBS: [Knob; 14] = [
     Knob::new(
         "pipeline.dump.threads",
         "connections",
@@ -142,7 +164,7 @@ pub const KNOBS: [Knob; 9] = [
         "1024",
         Some("syncers.global.queue-size"),
         Cost::Rising,
-        "row changes that may wait in a worker's queue",
+        "row changes that wait on their way to the target, for each worker",
     ),
     Knob::new(
         "pipeline.sync.checkpoint-flush-interval",
@@ -152,15 +174,51 @@ pub const KNOBS: [Knob; 9] = [
         Cost::Falling,
         "time between checkpoints",
     ),
+    Knob::new(
+        "pipeline.sync.async-checkpoint-flush",
+        "",
+        "false",
+        Some("experimental.async-checkpoint-flush"),
+        Cost::None,
+        "whether rows go on being handed out while a checkpoint is due",
+    ),
+    Knob::new(
+        "pipeline.sync.compact",
+        "",
+        "false",
+        Some("syncers.global.compact"),
+        Cost::None,
+        "whether changes of one row that wait together become one change",
+    ),
+    Knob::new(
+        "pipeline.sync.multiple-rows",
+        "",
+        "false",
+        Some("syncers.global.multiple-rows"),
+        Cost::None,
+        "whether changes of one kind that follow each other become one statement",
+    ),
+    Knob::new(
+        "pipeline.sync.safe-mode",
+        "",
+        "false",
+        Some("syncers.global.safe-mode"),
+        Cost::None,
+        "whether all rows are written by statements that may be repeated",
+    ),
+    Knob::new(
+        "pipeline.sync.safe-mode-duration",
+        "",
+        "",
+        Some("syncers.global.safe-mode-duration"),
+        Cost::None,
+        "how long rows are written so after a start",
+    ),
 ];
 
 /// Knobs of DM that this pipeline does not have yet; a task that names one is refused, never ignored.
-pub const UNSUPPORTED: [&str; 7] = [
+pub const UNSUPPORTED: [&str; 3] = [
     "pipeline.dump.consistency",
     "pipeline.load.import-mode",
     "pipeline.load.on-duplicate-logical",
-    "pipeline.sync.compact",
-    "pipeline.sync.multiple-rows",
-    "pipeline.sync.safe-mode",
-    "pipeline.sync.safe-mode-duration",
 ];

@@ -1,5 +1,5 @@
-//! Twenty rows, sixteen workers, every script: what is committed is applied, and both ends are equal.
-//! The same runs show that passwords stay out of files and that reports need no server.
+//! Twenty rows, sixteen clients and workers, every script: what is committed is applied, and both ends
+//! are equal. The same runs show that passwords stay out of files and that reports need no server.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +18,7 @@ values = ["oltp_insert", "oltp_write_only", "oltp_update_index"]
     stream(server, "500ms", "2s", scripts)
         .replace("table-size = 200", "table-size = 20")
         .replace("worker-count = 4", "worker-count = 16")
+        .replace("clients = 4", "clients = 16")
         .replace("script = \"oltp_write_only\"\n", "")
 }
 

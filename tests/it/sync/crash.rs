@@ -35,9 +35,17 @@ async fn run_and_drop(replica: &Replica, rows: u64) {
     }
 }
 
-async fn resumes_after_any_end(flavor: Flavor) {
+async fn resumes_after_any_end(flavor: Flavor, knobs: bool) {
     let mut replica = Replica::new(pair(flavor), "resume", &[SEVERAL_KEYS]).await;
-    replica.settings = Sync { worker_count: 8, batch: 7, queue_size: 50, ..replica.settings };
+    replica.settings = Sync {
+        worker_count: 8,
+        batch: 7,
+        queue_size: 50,
+        async_checkpoint_flush: knobs,
+        compact: knobs,
+        multiple_rows: knobs,
+        ..replica.settings
+    };
     let changed: u64 = {
         let mut clients = tokio::task::JoinSet::new();
         for client in 10..14 {
@@ -65,12 +73,22 @@ async fn resumes_after_any_end(flavor: Flavor) {
 
 #[test]
 fn resumes_after_any_end_on_mysql() {
-    runtime().block_on(resumes_after_any_end(Flavor::Mysql));
+    runtime().block_on(resumes_after_any_end(Flavor::Mysql, false));
+}
+
+#[test]
+fn resumes_with_all_knobs_on_mysql() {
+    runtime().block_on(resumes_after_any_end(Flavor::Mysql, true));
+}
+
+#[test]
+fn resumes_with_all_knobs_on_mariadb() {
+    runtime().block_on(resumes_after_any_end(Flavor::Mariadb, true));
 }
 
 #[test]
 fn resumes_after_any_end_on_mariadb() {
-    runtime().block_on(resumes_after_any_end(Flavor::Mariadb));
+    runtime().block_on(resumes_after_any_end(Flavor::Mariadb, false));
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! The sync unit on real servers of both flavours.
 
 mod crash;
+mod ddl_crash;
 mod definition;
+mod keys;
+mod knobs;
 mod order;
+mod recorded;
 mod refusal;
 mod tidb;
 mod types;

@@ -1,6 +1,7 @@
 //! Values of every type arrive as they were.
 
 use dmbench::mysql::Flavor;
+use dmbench::pipeline::builtin::Sync;
 
 use super::{Replica, execute};
 use crate::support::{has_tidb, pair, runtime};
@@ -127,7 +128,7 @@ fn columns(flavor: Flavor) -> Vec<(&'static str, &'static str, &'static str)> {
 const SQL_MODE: &str =
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'";
 
-async fn all_types(flavor: Flavor) {
+async fn all_types(flavor: Flavor, multiple_rows: bool) {
     let columns = columns(flavor);
     let definitions: Vec<String> =
         columns.iter().enumerate().map(|(n, (of, ..))| format!("c{n} {of}")).collect();
@@ -146,7 +147,8 @@ async fn all_types(flavor: Flavor) {
         }
         let from = replica.end().await;
         let setup = dmbench::pipeline::builtin::sync::Setup { from, ..replica.setup.clone() };
-        Replica { setup, ..replica }
+        let settings = Sync { multiple_rows, worker_count: 1, ..replica.settings };
+        Replica { setup, settings, ..replica }
     };
     let values = |pick: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
         columns.iter().map(pick).collect::<Vec<_>>().join(", ")
@@ -169,8 +171,9 @@ async fn all_types(flavor: Flavor) {
         &mut source,
         &[
             &format!("UPDATE keyed SET {assignments} WHERE id = 0"),
+            "UPDATE keyed SET id = id + 100",
             &format!("UPDATE keyless SET {assignments} WHERE c6 IS NULL"),
-            "DELETE FROM keyed WHERE id = 1",
+            "DELETE FROM keyed WHERE id = 101",
             // One of two equal rows, and one that only an exact comparison finds.
             "DELETE FROM keyless WHERE c6 = -2147483648 LIMIT 1",
             "UPDATE keyless SET c30 = 'BLANKS' WHERE c6 = 2147483647 LIMIT 1",
@@ -185,12 +188,22 @@ async fn all_types(flavor: Flavor) {
 
 #[test]
 fn all_types_on_mysql() {
-    runtime().block_on(all_types(Flavor::Mysql));
+    runtime().block_on(all_types(Flavor::Mysql, false));
+}
+
+#[test]
+fn all_types_in_statements_of_several_rows_on_mysql() {
+    runtime().block_on(all_types(Flavor::Mysql, true));
+}
+
+#[test]
+fn all_types_in_statements_of_several_rows_on_mariadb() {
+    runtime().block_on(all_types(Flavor::Mariadb, true));
 }
 
 #[test]
 fn all_types_on_mariadb() {
-    runtime().block_on(all_types(Flavor::Mariadb));
+    runtime().block_on(all_types(Flavor::Mariadb, false));
 }
 
 #[test]

@@ -297,6 +297,17 @@ fn remarks(synced: &sync::Synced) -> Vec<String> {
             synced.repeated
         ));
     }
+    for key in &synced.serial {
+        remarks.push(format!(
+            "all changes of a table were applied one after the other because of a unique key over an \
+             expression: {key}"
+        ));
+    }
+    if synced.compacted > 0 {
+        let (compacted, rows) = (synced.compacted, synced.rows);
+        remarks
+            .push(format!("{compacted} of {rows} row changes became part of another of their row"));
+    }
     if synced.retries > 0 {
         remarks.push(format!("{} transactions on the target were tried again", synced.retries));
     }

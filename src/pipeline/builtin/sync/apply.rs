@@ -1,25 +1,21 @@
-//! Executing row changes and DDL on the target.
+//! Executing row changes on the target.
 
 use std::time::Instant;
 
 use mysql_async::prelude::Queryable as _;
 
 use crate::error::ErrorClass;
-use crate::mysql::binlog::Kind;
-use crate::mysql::session::{Error as SessionError, quote_name};
+use crate::mysql::session::Error as SessionError;
 use crate::mysql::{Endpoint, Flavor, Session};
-use crate::pipeline::builtin::sync::change::{Ddl, RowChange};
+use crate::pipeline::builtin::sync::change::RowChange;
 use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::plan::{Step, plan};
 use crate::pipeline::builtin::sync::statement;
 use crate::stats::Histogram;
 
 /// Strict, so that nothing is cut silently, but zero dates, impossible dates and a 0 in an
 /// AUTO_INCREMENT column come in as the source has them.
 const SQL_MODE: &str = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES";
-
-/// Codes that tell that a DDL was executed before: database exists or not, table exists or not,
-/// column or index exists or not.
-const DONE_BEFORE: [u16; 8] = [1007, 1008, 1050, 1051, 1060, 1061, 1091, 1146];
 
 /// What executing a batch took.
 #[derive(Debug, Default)]
@@ -35,7 +31,7 @@ pub(super) struct Timing {
 pub(super) struct Applied {
     /// Statements that changed rows.
     pub(super) statements: u64,
-    /// Updates and deletes that found no row, outside safe mode.
+    /// Rows to update or delete that were not found, outside safe mode.
     pub(super) mismatched: u64,
 }
 
@@ -64,11 +60,11 @@ pub(super) struct Failure {
 /// batch. After a failure `recover` must succeed before the next `apply`. Futures are not dropped
 /// half-way but with the applier itself.
 pub(super) trait Applier: Send + 'static {
-    /// Applies a batch. `safe`: parts of it may be on the target already.
+    /// Applies a batch. `replay`: all of it may be on the target already, whatever its rows say.
     fn apply(
         &mut self,
         batch: &[RowChange],
-        safe: bool,
+        replay: bool,
         timing: &mut Timing,
     ) -> impl Future<Output = Result<Applied, Failure>> + Send;
 
@@ -77,12 +73,6 @@ pub(super) trait Applier: Send + 'static {
     /// # Errors
     /// When the target cannot be reached.
     fn recover(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
-
-    /// Executes a DDL. `safe`: it may have been executed already, and then that is no error.
-    ///
-    /// # Errors
-    /// When the target refuses it.
-    fn define(&mut self, ddl: &Ddl, safe: bool) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 /// An applier over one connection and the text protocol.
@@ -90,17 +80,18 @@ pub(super) trait Applier: Send + 'static {
 pub(super) struct SqlApplier {
     endpoint: Endpoint,
     session: Session,
-    statements: Vec<Vec<u8>>,
+    multiple_rows: bool,
+    sql: Vec<u8>,
 }
 
 impl SqlApplier {
-    /// Connects to the target.
+    /// Connects to the target. `multiple_rows`: rows of one kind become one statement.
     ///
     /// # Errors
     /// When it cannot be reached or refuses a setting.
-    pub(super) async fn connect(endpoint: &Endpoint) -> Result<SqlApplier, Error> {
+    pub(super) async fn connect(endpoint: &Endpoint, multiple_rows: bool) -> Result<Self, Error> {
         let session = connect(endpoint).await?;
-        Ok(SqlApplier { endpoint: endpoint.clone(), session, statements: Vec::new() })
+        Ok(SqlApplier { endpoint: endpoint.clone(), session, multiple_rows, sql: Vec::new() })
     }
 
     async fn run(&mut self, sql: &[u8]) -> Result<u64, SessionError> {
@@ -115,48 +106,51 @@ impl SqlApplier {
     async fn execute(
         &mut self,
         batch: &[RowChange],
-        safe: bool,
+        replay: bool,
         timing: &mut Timing,
     ) -> Result<Applied, Error> {
         let mut applied = Applied::default();
-        self.run(b"BEGIN").await?;
-        for change in batch {
-            let mut statements = std::mem::take(&mut self.statements);
-            statements.clear();
-            statement::write(change, safe, &mut statements);
-            for sql in &statements {
-                let began = Instant::now();
-                let found = self.run(sql).await.map_err(|source| refused(change, source))?;
-                timing.statement.record_duration(began.elapsed());
-                applied.statements += 1;
-                if !safe && found == 0 && change.kind() != Kind::Insert {
-                    applied.mismatched += 1;
-                }
+        self.run(b"START TRANSACTION").await?;
+        for step in plan(batch, self.multiple_rows, replay) {
+            let mut sql = std::mem::take(&mut self.sql);
+            sql.clear();
+            statement::write(step, &mut sql);
+            let began = Instant::now();
+            let found = self.run(&sql).await.map_err(|source| refused(step, source))?;
+            timing.statement.record_duration(began.elapsed());
+            applied.statements += 1;
+            if !replay {
+                applied.mismatched += step.missing(found);
             }
-            self.statements = statements;
+            self.sql = sql;
         }
         Ok(applied)
     }
 }
 
-/// A transient failure keeps its own face, so that it is tried again; another names the row.
-fn refused(change: &RowChange, source: SessionError) -> Error {
+/// A transient failure keeps its own face, so that it is tried again; another names the rows.
+fn refused(step: Step<'_>, source: SessionError) -> Error {
     if source.class() == ErrorClass::Transient {
         return Error::Session(source);
     }
-    Error::Apply { change: statement::name(change), source: Box::new(source) }
+    let first = step.rows.first().map(statement::name).unwrap_or_default();
+    let change = match step.rows.len() {
+        0 | 1 => first,
+        rows => format!("{first} and {} more rows in one statement", rows - 1),
+    };
+    Error::Apply { change, source: Box::new(source) }
 }
 
 impl Applier for SqlApplier {
     async fn apply(
         &mut self,
         batch: &[RowChange],
-        safe: bool,
+        replay: bool,
         timing: &mut Timing,
     ) -> Result<Applied, Failure> {
         let began = Instant::now();
         let applied = self
-            .execute(batch, safe, timing)
+            .execute(batch, replay, timing)
             .await
             .map_err(|error| Failure { error, fate: Fate::RolledBack })?;
         if let Err(error) = self.run(b"COMMIT").await {
@@ -176,27 +170,10 @@ impl Applier for SqlApplier {
         }
         Ok(())
     }
-
-    async fn define(&mut self, ddl: &Ddl, safe: bool) -> Result<(), Error> {
-        let error = |source| Error::Ddl { position: ddl.end.to_string(), source: Box::new(source) };
-        if !ddl.schema.is_empty() {
-            self.session
-                .execute(&format!("USE {}", quote_name(&ddl.schema)))
-                .await
-                .map_err(error)?;
-        }
-        match self.session.execute(&ddl.sql).await {
-            Ok(_) => Ok(()),
-            Err(source) if safe && source.code().is_some_and(|c| DONE_BEFORE.contains(&c)) => {
-                Ok(())
-            }
-            Err(source) => Err(error(source)),
-        }
-    }
 }
 
 /// A connection set up for applying.
-async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
+pub(super) async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
     // Matched rows, not changed ones: an UPDATE to the same values is no mismatch.
     let opts = endpoint.opts().client_found_rows(true);
     let mut session = Session::connect_with(endpoint, opts).await?;

@@ -7,8 +7,20 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use crate::mysql::Position;
 use crate::mysql::binlog::{Kind, Row};
 use crate::mysql::value::Value;
+use crate::pipeline::builtin::sync::ddl::Definition;
 use crate::pipeline::builtin::sync::error::Error;
 use crate::pipeline::builtin::sync::table::ReplicaTable;
+
+/// What may be on the target already when a row is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mode {
+    /// Exactly what was there on the source.
+    Plain,
+    /// The same, but the row is to be written by statements that may be repeated.
+    Safe,
+    /// Perhaps this change and changes behind it: it was read before a crash.
+    Replay,
+}
 
 /// One changed row. At least one image is there.
 #[derive(Debug)]
@@ -19,10 +31,14 @@ pub(super) struct RowChange {
     pub(super) before: Option<Row>,
     /// The row after; `None` for a delete.
     pub(super) after: Option<Row>,
-    /// Whether it may have been applied before a crash.
-    pub(super) safe: bool,
+    /// Which statements are right for it.
+    pub(super) mode: Mode,
     /// Number of its source transaction, for telling how far everything is applied.
     pub(super) ticket: u64,
+    /// Those of changes that became part of this one.
+    pub(super) absorbed: Vec<u64>,
+    /// Row changes of the source that it stands for.
+    pub(super) weight: u64,
     /// Its share of the memory that rows under way may take; given back when it is dropped.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
@@ -30,7 +46,16 @@ pub(super) struct RowChange {
 impl RowChange {
     /// A change of a table's row.
     pub(super) fn new(table: Arc<ReplicaTable>, before: Option<Row>, after: Option<Row>) -> Self {
-        RowChange { table, before, after, safe: false, ticket: 0, room: None }
+        RowChange {
+            table,
+            before,
+            after,
+            mode: Mode::Plain,
+            ticket: 0,
+            absorbed: Vec::new(),
+            weight: 1,
+            room: None,
+        }
     }
 
     /// What happened to the row.
@@ -45,6 +70,24 @@ impl RowChange {
     /// Both images that are there.
     pub(super) fn images(&self) -> impl Iterator<Item = &Row> {
         self.before.iter().chain(&self.after)
+    }
+
+    /// Whether an update leaves the columns that tell the row from all others as they are.
+    pub(super) fn keeps_identity(&self) -> bool {
+        match (&self.before, &self.after, &self.table.row_key) {
+            (Some(before), Some(after), Some(key)) => key.iter().all(|&c| before[c] == after[c]),
+            _ => false,
+        }
+    }
+
+    /// Whether an update leaves all columns of unique keys as they are.
+    pub(super) fn keeps_keys(&self) -> bool {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) => {
+                self.table.key_columns.iter().all(|&c| before[c] == after[c])
+            }
+            _ => false,
+        }
     }
 
     /// About how many bytes of memory it takes.
@@ -63,6 +106,8 @@ pub(super) struct Ddl {
     pub(super) schema: String,
     /// Text.
     pub(super) sql: String,
+    /// What it does, and the tables that it names.
+    pub(super) definition: Definition,
     /// Where the next event begins.
     pub(super) end: Position,
     /// Told when it is executed: until then the reader must not look at the target's tables.

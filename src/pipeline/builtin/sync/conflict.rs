@@ -27,10 +27,14 @@ pub(super) enum Place {
     Full,
 }
 
+type Owners = HashMap<u64, u32, BuildHasherDefault<Identity>>;
+
 /// Who owns which key.
 #[derive(Debug)]
 pub(super) struct Conflicts {
-    owners: HashMap<u64, u32, BuildHasherDefault<Identity>>,
+    owners: Owners,
+    /// Those of before the checkpoint that is waited for.
+    older: Owners,
     workers: usize,
     most: usize,
 }
@@ -38,7 +42,8 @@ pub(super) struct Conflicts {
 impl Conflicts {
     /// For so many workers, at least one.
     pub(super) fn new(workers: usize) -> Conflicts {
-        Conflicts { owners: HashMap::default(), workers, most: MOST_KEYS }
+        let (owners, older) = (HashMap::default(), HashMap::default());
+        Conflicts { owners, older, workers, most: MOST_KEYS }
     }
 
     /// Finds the worker for a row with these keys and makes it the owner of all of them. After
@@ -46,13 +51,15 @@ impl Conflicts {
     pub(super) fn place(&mut self, keys: &[u64]) -> Place {
         let mut owner = None;
         for key in keys {
-            let Some(&worker) = self.owners.get(key) else { continue };
+            let known = self.owners.get(key).or_else(|| self.older.get(key));
+            let Some(&worker) = known else { continue };
             if owner.is_some_and(|known| known != worker) {
                 return Place::Conflict;
             }
             owner = Some(worker);
         }
-        if self.owners.len() + keys.len() > self.most && !self.owners.is_empty() {
+        let known = self.owners.len() + self.older.len();
+        if known + keys.len() > self.most && known > 0 {
             return Place::Full;
         }
         let worker = owner.unwrap_or_else(|| {
@@ -66,6 +73,17 @@ impl Conflicts {
     /// Forgets all keys: after a barrier nothing is under way.
     pub(super) fn clear(&mut self) {
         self.owners.clear();
+        self.older.clear();
+    }
+
+    /// Begins to tell keys by their age: a checkpoint here is waited for. Only when none is.
+    pub(super) fn rotate(&mut self) {
+        self.older.extend(self.owners.drain());
+    }
+
+    /// Forgets the keys of before [`Conflicts::rotate`]: none of those rows is under way any more.
+    pub(super) fn forget_older(&mut self) {
+        self.older.clear();
     }
 }
 
@@ -194,6 +212,20 @@ mod tests {
                 (vec![Value::Int(1), Value::Null], vec![Value::Int(2), Value::Int(3)]);
             assert_eq!(keys(&table, &[&first]), keys(&table, &[&second]));
         }
+    }
+
+    #[test]
+    fn keys_are_forgotten_with_the_checkpoint_behind_them_unless_used_again() {
+        let mut conflicts = Conflicts::new(8);
+        for key in [1 << 32, 2 << 32] {
+            assert_eq!(conflicts.place(&[key]), Place::Worker((key >> 32) as usize));
+        }
+        conflicts.rotate();
+        // Both are known still; the first is used again together with a new one.
+        assert_eq!(conflicts.place(&[1 << 32, 2 << 32]), Place::Conflict);
+        assert_eq!(conflicts.place(&[1 << 32, 5 << 32]), Place::Worker(1));
+        conflicts.forget_older();
+        assert_eq!(conflicts.place(&[5 << 32, 2 << 32]), Place::Worker(1));
     }
 
     #[test]

@@ -7,21 +7,41 @@
 use crate::mysql::owner::OWNER_TABLE;
 
 /// What to do with a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Nothing: it concerns nothing that is replicated.
     Nothing,
     /// Execute it on the target.
-    Execute,
+    Execute(Definition),
     /// It cannot be replicated exactly; says why.
     Refuse(&'static str),
 }
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Name {
-    schema: String,
-    table: String,
+pub(super) struct Name {
+    pub(super) schema: String,
+    pub(super) table: String,
+}
+
+/// What a statement that is executed does to tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Action {
+    /// DROP TABLE: afterwards none of them is there.
+    Drop,
+    /// RENAME TABLE: names may come round in a circle.
+    Rename,
+    /// Anything else.
+    Change,
+}
+
+/// A statement that defines tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Definition {
+    /// What it does.
+    pub(super) action: Action,
+    /// The tables that it names.
+    pub(super) tables: Vec<Name>,
 }
 
 /// Classifies a statement that was executed with `schema` in use, when `schemas` are replicated.
@@ -136,7 +156,7 @@ impl Words<'_> {
     fn definition(&mut self, verb: &str, sql: &str, replicated: impl Fn(&str) -> bool) -> Meaning {
         if verb == "TRUNCATE" {
             self.skip(&["TABLE"]);
-            return of_tables(&self.names(), replicated);
+            return of_tables(Action::Change, self.names(), replicated);
         }
         self.skip(&[
             "OR", "REPLACE", "ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL",
@@ -158,14 +178,19 @@ impl Words<'_> {
                 {
                     return Meaning::Refuse("CREATE TABLE … SELECT is not replicated yet");
                 }
-                of_tables(&names, replicated)
+                let action = match verb {
+                    "DROP" => Action::Drop,
+                    "RENAME" => Action::Rename,
+                    _ => Action::Change,
+                };
+                of_tables(action, names, replicated)
             }
             "INDEX" => {
                 self.skip(&["IF", "NOT", "EXISTS"]);
                 let is_on = |token: &Token| matches!(token, Token::Word(word) if word.eq_ignore_ascii_case("on"));
                 let Some(on) = self.tokens.iter().position(is_on) else { return Meaning::Nothing };
                 self.tokens = &self.tokens[on + 1..];
-                of_tables(self.name().as_slice(), replicated)
+                of_tables(Action::Change, self.name().into_iter().collect(), replicated)
             }
             "DATABASE" | "SCHEMA" => {
                 self.skip(&["IF", "NOT", "EXISTS"]);
@@ -175,7 +200,10 @@ impl Words<'_> {
                     "DROP" => Meaning::Refuse("a replicated schema is dropped as a whole"),
                     // The target's schema was made with its owner table before.
                     "CREATE" => Meaning::Nothing,
-                    _ => Meaning::Execute,
+                    // Executed twice it is as executed once.
+                    _ => {
+                        Meaning::Execute(Definition { action: Action::Change, tables: Vec::new() })
+                    }
                 }
             }
             _ => Meaning::Nothing,
@@ -183,7 +211,7 @@ impl Words<'_> {
     }
 }
 
-fn of_tables(names: &[Name], replicated: impl Fn(&str) -> bool) -> Meaning {
+fn of_tables(action: Action, names: Vec<Name>, replicated: impl Fn(&str) -> bool) -> Meaning {
     let ours = |name: &Name| replicated(&name.schema);
     let relevant = names.iter().filter(|name| ours(name) && name.table != OWNER_TABLE).count();
     if relevant == 0 {
@@ -192,7 +220,7 @@ fn of_tables(names: &[Name], replicated: impl Fn(&str) -> bool) -> Meaning {
     if relevant < names.len() {
         return Meaning::Refuse("it names replicated tables together with others");
     }
-    Meaning::Execute
+    Meaning::Execute(Definition { action, tables: names })
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -275,6 +303,27 @@ mod tests {
     }
 
     #[test]
+    fn a_definition_names_its_tables() {
+        for (sql, action, tables) in [
+            ("DROP TABLE IF EXISTS `t`,bench.u", Action::Drop, &["t", "u"][..]),
+            (
+                "RENAME TABLE a TO c, b TO a, c TO b",
+                Action::Rename,
+                &["a", "c", "b", "a", "c", "b"],
+            ),
+            ("ALTER TABLE t ADD INDEX (v)", Action::Change, &["t"]),
+            ("CREATE TABLE t LIKE u", Action::Change, &["t"]),
+            ("DROP INDEX i ON t", Action::Change, &["t"]),
+            ("TRUNCATE t", Action::Change, &["t"]),
+            ("ALTER DATABASE bench CHARACTER SET latin1", Action::Change, &[]),
+        ] {
+            let name = |table: &&str| Name { schema: "bench".into(), table: (*table).into() };
+            let tables = tables.iter().map(name).collect();
+            assert_eq!(of(sql), Meaning::Execute(Definition { action, tables }), "{sql}");
+        }
+    }
+
+    #[test]
     fn definitions_of_replicated_tables_are_executed() {
         for sql in [
             "CREATE TABLE t (id INT PRIMARY KEY)",
@@ -290,7 +339,7 @@ mod tests {
             "ALTER DATABASE bench CHARACTER SET utf8mb4",
             "CREATE OR REPLACE TABLE t (a INT)",
         ] {
-            assert_eq!(of(sql), Meaning::Execute, "{sql}");
+            assert!(matches!(of(sql), Meaning::Execute(_)), "{sql}");
         }
     }
 

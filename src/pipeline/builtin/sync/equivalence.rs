@@ -15,11 +15,15 @@ use crate::mysql::Position;
 use crate::mysql::binlog::Row;
 use crate::mysql::value::Value;
 use crate::pipeline::builtin::Sync;
+use crate::pipeline::builtin::checkpoint::Checkpoint;
 use crate::pipeline::builtin::sync::change::{Change, RowChange};
+use crate::pipeline::builtin::sync::drive::{Parts, drive};
 use crate::pipeline::builtin::sync::memory::{
-    Faults, Fuse, MemoryApplier, MemoryCheckpoints, ScriptedChanges, Store, table,
+    Faults, Fuse, MemoryApplier, MemoryCheckpoints, NoDefiner, ScriptedChanges, Store, table,
 };
-use crate::pipeline::builtin::sync::run::{Parts, Start, Synced, drive};
+use crate::pipeline::builtin::sync::plan::plan;
+use crate::pipeline::builtin::sync::run::Synced;
+use crate::pipeline::builtin::sync::start::Start;
 use crate::pipeline::builtin::sync::table::ReplicaTable;
 use crate::pipeline::{Progress, Unit};
 
@@ -131,8 +135,8 @@ impl History {
         if !exists || !admitted {
             return;
         }
-        let change = RowChange::new(Arc::clone(table), before.clone(), after.clone());
-        self.end.execute(&change, false).expect("admitted");
+        let change = [RowChange::new(Arc::clone(table), before.clone(), after.clone())];
+        self.end.execute(plan(&change, false, false)[0]).expect("admitted");
         self.changes.push((Arc::clone(table), before, after));
     }
 
@@ -160,17 +164,30 @@ impl History {
 /// How a run is set up.
 #[derive(Debug, Clone)]
 struct Shape {
-    workers: u32,
-    batch: u32,
-    queue: u32,
-    interval: u64,
+    settings: Sync,
     seed: u64,
 }
 
+/// Every combination of the knobs.
 fn shapes() -> impl Strategy<Value = Shape> {
-    (1..9u32, 1..20u32, 1..40u32, 0..30u64, any::<u64>()).prop_map(
-        |(workers, batch, queue, interval, seed)| Shape { workers, batch, queue, interval, seed },
-    )
+    let numbers = (1..9u32, 1..20u32, 1..40u32, 0..30u64, proptest::option::of(1..50u64));
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (numbers, switches, any::<u64>()).prop_map(|(numbers, switches, seed)| {
+        let (worker_count, batch, queue_size, interval, duration) = numbers;
+        let (async_checkpoint_flush, compact, multiple_rows, safe_mode) = switches;
+        let settings = Sync {
+            worker_count,
+            batch,
+            queue_size,
+            checkpoint_flush_interval: Duration::from_millis(interval),
+            async_checkpoint_flush,
+            compact,
+            multiple_rows,
+            safe_mode,
+            safe_mode_duration: duration.map(Duration::from_millis),
+        };
+        Shape { settings, seed }
+    })
 }
 
 /// One run until all is applied, or until the fuse has burnt down.
@@ -190,28 +207,28 @@ async fn run(
         store: Arc::clone(store),
         rng: SmallRng::seed_from_u64(shape.seed ^ nth),
         faults,
+        multiple_rows: shape.settings.multiple_rows,
         fuse: Arc::clone(&fuse),
     };
     let parts = Parts {
         stream: ScriptedChanges::new(changes, end.clone(), shape.seed),
-        appliers: (0..u64::from(shape.workers)).map(applier).collect(),
-        definer: applier(99),
+        appliers: (0..u64::from(shape.settings.worker_count)).map(applier).collect(),
+        definer: NoDefiner,
         checkpoints: checkpoints.clone(),
     };
-    let settings = Sync {
-        worker_count: shape.workers,
-        batch: shape.batch,
-        queue_size: shape.queue,
-        checkpoint_flush_interval: Duration::from_millis(shape.interval),
+    let start = Start {
+        position,
+        replay_until: saved.is_some().then(|| end.clone()),
+        safe_for: shape.settings.safe_mode_duration,
+        pending: None,
     };
-    let start = Start { position, safe_until: saved.is_some().then(|| end.clone()) };
     let (progress, mut watched) = watch::channel(Progress::new(Unit::Sync));
     let drain = async move {
         let reached = watched.wait_for(|p| p.applied.as_ref().is_some_and(|a| a.reached(&end)));
         reached.await.expect("progress goes on");
     };
     tokio::select! {
-        synced = drive(&settings, start, parts, &progress, drain) => Some(synced.expect("applied")),
+        synced = drive(&shape.settings, start, parts, &progress, drain) => Some(synced.expect("applied")),
         () = fuse.burnt() => None,
     }
 }
@@ -266,7 +283,7 @@ proptest! {
         let store = Arc::new(Mutex::new(Store::default()));
         let checkpoints = MemoryCheckpoints::default();
         *checkpoints.0.lock().expect("no panic") = Some(
-            crate::pipeline::builtin::checkpoint::Checkpoint { position: at(4), exit_safe: None },
+            Checkpoint { position: at(4), exit_safe: None, pending: None },
         );
         let faults = Faults { refuse: 9, forget: 9 };
         for cut in cuts {
@@ -274,5 +291,24 @@ proptest! {
         }
         block_on(run(&history, &shape, &store, &checkpoints, faults, None)).expect("no fuse");
         prop_assert_eq!(store.lock().expect("no panic").sorted(), history.end.sorted());
+    }
+}
+
+/// That the properties above are about something: rows do wait together, and are joined.
+#[test]
+fn rows_that_wait_together_are_compacted_and_joined() {
+    let history = History::random(&tables(true), 400, &mut SmallRng::seed_from_u64(1));
+    for (compact, multiple_rows) in [(false, false), (true, false), (false, true), (true, true)] {
+        let settings =
+            Sync { worker_count: 2, queue_size: 100, compact, multiple_rows, ..Sync::default() };
+        let shape = Shape { settings, seed: 1 };
+        let store = Arc::new(Mutex::new(Store::default()));
+        let checkpoints = MemoryCheckpoints::default();
+        let synced = block_on(run(&history, &shape, &store, &checkpoints, Faults::default(), None))
+            .expect("no fuse");
+        assert_eq!(store.lock().expect("no panic").sorted(), history.end.sorted());
+        assert_eq!(synced.rows, 400);
+        assert_eq!(synced.compacted > 0, compact);
+        assert_eq!(synced.statements < 400, compact || multiple_rows, "{}", synced.statements);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinError;
+
 use crate::error::ErrorClass;
 use crate::mysql::{binlog, owner, session};
 use crate::pipeline::builtin::checkpoint;
@@ -44,6 +46,27 @@ pub enum Error {
         position: String,
         /// What the target says.
         source: Box<session::Error>,
+    },
+    /// It cannot be told whether a DDL was executed before a crash.
+    #[error(
+        "tell whether \"{sql}\" before {position} was executed: execute it by hand or not, as its tables need, and set binlog_name, binlog_pos and both exit_safe columns of the checkpoint to {position}, table_info to null"
+    )]
+    Unclear {
+        /// The statement, shortened.
+        sql: String,
+        /// Its end in the binlog.
+        position: String,
+    },
+    /// A session of an earlier process does not end.
+    #[error("become the only one that executes DDL: an earlier session on the target does not end")]
+    Locked,
+    /// Rows may be on the target already, and safe mode is forbidden.
+    #[error(
+        "resume at {position}: rows behind it may be on the target already, and safe-mode-duration 0s forbids safe mode"
+    )]
+    SafeModeForbidden {
+        /// Where it would resume.
+        position: String,
     },
     /// A statement cannot be replicated.
     #[error("replicate \"{sql}\" before {position}: {why}")]
@@ -90,10 +113,22 @@ impl Error {
             Error::Checkpoint(error) => error.class(),
             Error::Apply { source, .. } | Error::Ddl { source, .. } => source.class(),
             Error::GaveUp { .. }
+            | Error::Unclear { .. }
+            | Error::Locked
+            | Error::SafeModeForbidden { .. }
             | Error::Statement { .. }
             | Error::Cascade { .. }
             | Error::Cancelled => ErrorClass::Lab,
             Error::Ended { .. } | Error::Order { .. } => ErrorClass::Bug,
         }
     }
+}
+
+/// What the end of a task means that was joined.
+pub(super) fn ended(error: JoinError) -> Error {
+    if error.is_panic() {
+        // A broken invariant must not look like a lost connection.
+        std::panic::resume_unwind(error.into_panic());
+    }
+    Error::Ended { part: "a task" }
 }

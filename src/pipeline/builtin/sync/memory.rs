@@ -16,10 +16,13 @@ use crate::mysql::binlog::Row;
 use crate::mysql::schema::{Column, KeyPart, Table, UniqueKey};
 use crate::mysql::session::Error as SessionError;
 use crate::mysql::value::Value;
-use crate::pipeline::builtin::checkpoint::{self, Checkpoint, Checkpoints};
+use crate::pipeline::builtin::checkpoint::{self, Checkpoint, Checkpoints, TableMark};
 use crate::pipeline::builtin::sync::apply::{Applied, Applier, Failure, Fate, Timing};
 use crate::pipeline::builtin::sync::change::{Change, ChangeStream, Ddl, RowChange};
+use crate::pipeline::builtin::sync::ddl::Name;
+use crate::pipeline::builtin::sync::define::Definer;
 use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::builtin::sync::plan::{Form, Step, plan};
 use crate::pipeline::builtin::sync::table::ReplicaTable;
 
 /// A key's name and its parts: column and prefix.
@@ -92,32 +95,72 @@ impl Store {
         })
     }
 
-    /// Executes a change as SQL would. Gives `false` for a duplicate key, and how many rows it found.
-    pub(super) fn execute(&mut self, change: &RowChange, safe: bool) -> Result<u64, String> {
-        let table = &change.table.shape;
-        let keyed = change.table.row_key.is_some();
-        match (&change.before, &change.after) {
-            (None, Some(row)) if safe => Ok(self.replace(table, row)),
-            (None, Some(row)) => self.insert(table, row),
-            (Some(row), None) => Ok(self.delete(change, row)),
-            (Some(before), Some(after)) if safe && keyed => {
-                self.delete(change, before);
-                Ok(self.replace(table, after))
+    /// Executes a statement as a server would. Gives how many rows it found, or what was refused for
+    /// a duplicate key.
+    pub(super) fn execute(&mut self, step: Step<'_>) -> Result<u64, String> {
+        let table = &step.rows[0].table;
+        let before = || step.rows.iter().filter_map(|row| row.before.as_ref());
+        let after = || step.rows.iter().filter_map(|row| row.after.as_ref());
+        let pairs = || before().zip(after());
+        let shape = &table.shape;
+        match step.form {
+            Form::Insert => after().try_fold(0, |n, row| Ok(n + self.insert(shape, row)?)),
+            Form::Replace => Ok(after().map(|row| self.replace(shape, row)).sum()),
+            Form::Upsert => after().try_fold(0, |n, row| Ok(n + self.upsert(shape, row)?)),
+            Form::Update => {
+                pairs().try_fold(0, |n, (before, after)| Ok(n + self.update(table, before, after)?))
             }
-            (Some(before), Some(after)) => {
-                let rows = self.tables.entry(table.name.clone()).or_default();
-                let Some(at) = rows.iter().position(|row| is_row(&change.table, row, before))
-                else {
-                    return Ok(0);
-                };
-                let old = rows[at].clone();
-                if !self.admits(table, after, Some(&old)) {
-                    return Err(format!("duplicate key for {after:?}"));
-                }
-                self.tables.get_mut(&table.name).expect("there")[at] = after.clone();
-                Ok(1)
-            }
-            (None, None) => Ok(0),
+            Form::Cases => self.update_by_cases(table, &pairs().collect::<Vec<_>>()),
+            Form::Delete => Ok(before().map(|row| self.delete(table, row, 1)).sum()),
+            Form::Deletes => Ok(before().map(|row| self.delete(table, row, usize::MAX)).sum()),
+        }
+    }
+
+    fn update(&mut self, table: &ReplicaTable, before: &Row, after: &Row) -> Result<u64, String> {
+        let rows = self.tables.entry(table.shape.name.clone()).or_default();
+        let Some(at) = rows.iter().position(|row| is_row(table, row, before)) else {
+            return Ok(0);
+        };
+        self.set(&table.shape, at, after)
+    }
+
+    /// Goes through the rows in an order of its own, and sees what it has set.
+    fn update_by_cases(
+        &mut self,
+        table: &ReplicaTable,
+        pairs: &[(&Row, &Row)],
+    ) -> Result<u64, String> {
+        let rows = self.tables.entry(table.shape.name.clone()).or_default();
+        let mut found: Vec<(usize, &Row)> = Vec::new();
+        for (at, row) in rows.iter().enumerate() {
+            let case = pairs.iter().find(|(before, _)| is_row(table, row, before));
+            found.extend(case.map(|(_, after)| (at, *after)));
+        }
+        found
+            .iter()
+            .rev()
+            .try_fold(0, |n, (at, after)| Ok(n + self.set(&table.shape, *at, after)?))
+    }
+
+    fn set(&mut self, table: &Table, at: usize, after: &Row) -> Result<u64, String> {
+        let old = self.rows(table)[at].clone();
+        if !self.admits(table, after, Some(&old)) {
+            return Err(format!("duplicate key for {after:?}"));
+        }
+        self.tables.get_mut(&table.name).expect("there")[at] = after.clone();
+        Ok(1)
+    }
+
+    /// `INSERT … ON DUPLICATE KEY UPDATE`: updates the row that the first key finds.
+    fn upsert(&mut self, table: &Table, row: &Row) -> Result<u64, String> {
+        let rows = self.rows(table);
+        let met = table
+            .unique_keys
+            .iter()
+            .find_map(|key| rows.iter().position(|other| collides(table, key, row, other)));
+        match met {
+            Some(at) => self.set(table, at, row),
+            None => self.insert(table, row),
         }
     }
 
@@ -136,15 +179,16 @@ impl Store {
         1
     }
 
-    fn delete(&mut self, change: &RowChange, row: &Row) -> u64 {
-        let rows = self.tables.entry(change.table.shape.name.clone()).or_default();
-        match rows.iter().position(|other| is_row(&change.table, other, row)) {
-            Some(at) => {
-                rows.remove(at);
-                1
-            }
-            None => 0,
-        }
+    fn delete(&mut self, table: &ReplicaTable, row: &Row, most: usize) -> u64 {
+        let rows = self.tables.entry(table.shape.name.clone()).or_default();
+        let before = rows.len();
+        let mut left = most;
+        rows.retain(|other| {
+            let goes = left > 0 && is_row(table, other, row);
+            left -= usize::from(goes);
+            !goes
+        });
+        (before - rows.len()) as u64
     }
 }
 
@@ -196,6 +240,8 @@ pub(super) struct MemoryApplier {
     pub(super) store: Arc<Mutex<Store>>,
     pub(super) rng: SmallRng,
     pub(super) faults: Faults,
+    /// The setting `multiple-rows`.
+    pub(super) multiple_rows: bool,
     /// Counts rows down to zero, then wakes: for ending a run at any moment.
     pub(super) fuse: Arc<Fuse>,
 }
@@ -242,7 +288,7 @@ impl Applier for MemoryApplier {
     async fn apply(
         &mut self,
         batch: &[RowChange],
-        safe: bool,
+        replay: bool,
         timing: &mut Timing,
     ) -> Result<Applied, Failure> {
         let hit = |one_in: u32, rng: &mut SmallRng| one_in > 0 && rng.random_ratio(1, one_in);
@@ -250,24 +296,26 @@ impl Applier for MemoryApplier {
             return Err(Failure { error: broken(), fate: Fate::RolledBack });
         }
         let mut applied = Applied::default();
-        for change in batch {
+        for step in plan(batch, self.multiple_rows, replay) {
             for _ in 0..self.rng.random_range(0..4) {
                 tokio::task::yield_now().await;
             }
-            let found = self.store.lock().expect("no panic").execute(change, safe);
+            let found = self.store.lock().expect("no panic").execute(step);
             let found = found.map_err(|what| Failure {
                 error: Error::Ddl {
                     position: what,
                     source: Box::new(SessionError::Answer {
                         endpoint: "memory".to_owned(),
-                        statement: format!("{change:?}"),
+                        statement: format!("{step:?}"),
                         why: "duplicate".to_owned(),
                     }),
                 },
                 fate: Fate::RolledBack,
             })?;
             applied.statements += 1;
-            applied.mismatched += u64::from(found == 0 && !safe);
+            if !replay {
+                applied.mismatched += step.missing(found);
+            }
             self.fuse.burn();
         }
         if hit(self.faults.forget, &mut self.rng) {
@@ -280,9 +328,23 @@ impl Applier for MemoryApplier {
     async fn recover(&mut self) -> Result<(), Error> {
         Ok(())
     }
+}
 
-    async fn define(&mut self, _: &Ddl, _: bool) -> Result<(), Error> {
-        Ok(())
+/// There is no DDL in these tests.
+#[derive(Debug)]
+pub(super) struct NoDefiner;
+
+impl Definer for NoDefiner {
+    async fn mark(&mut self, _: &[Name]) -> Result<Vec<TableMark>, Error> {
+        unreachable!("no DDL")
+    }
+
+    async fn define(&mut self, _: &Ddl) -> Result<(), Error> {
+        unreachable!("no DDL")
+    }
+
+    async fn recover(&mut self) -> Result<(), Error> {
+        unreachable!("no DDL")
     }
 }
 

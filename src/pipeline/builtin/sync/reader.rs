@@ -11,18 +11,14 @@ use crate::pipeline::builtin::sync::change::{Change, ChangeStream};
 use crate::pipeline::builtin::sync::error::Error;
 use crate::pipeline::builtin::sync::stage::{Counters, StageCounters, count};
 
-/// Changes in one chunk at most: passing them one by one would cost more than decoding them.
-const CHUNK: usize = 128;
-
-/// Chunks between reader and conflict detection.
-pub(super) const CHUNKS: usize = 16;
-
 /// Bytes that rows under way may take in memory, from the reader to the target.
 pub(super) const ROOM: usize = 64 << 20;
 
 /// The reader's surroundings.
 pub(super) struct Reader {
     pub(super) chunks: mpsc::Sender<Vec<Change>>,
+    /// Changes in one chunk at most: passing them one by one would cost more than decoding them.
+    pub(super) chunk: usize,
     /// One permit a byte.
     pub(super) room: Arc<Semaphore>,
     pub(super) counters: Arc<Counters>,
@@ -35,7 +31,7 @@ impl Reader {
     /// What the stream says.
     pub(super) async fn run(self, mut stream: impl ChangeStream) -> Result<(), Error> {
         let counters = &self.counters.reader;
-        let mut chunk = Vec::with_capacity(CHUNK);
+        let mut chunk = Vec::with_capacity(self.chunk);
         let mut began = Instant::now();
         loop {
             let change = {
@@ -93,7 +89,7 @@ impl Reader {
                 other => other,
             };
             chunk.push(change);
-            if chunk.len() >= CHUNK {
+            if chunk.len() >= self.chunk {
                 counters.add_busy(began.elapsed());
                 if !self.send(&mut chunk, counters).await {
                     return Ok(());
@@ -108,7 +104,7 @@ impl Reader {
         if chunk.is_empty() {
             return true;
         }
-        let full = std::mem::replace(chunk, Vec::with_capacity(CHUNK));
+        let full = std::mem::replace(chunk, Vec::with_capacity(self.chunk));
         let read = full.iter().rev().find_map(|change| match change {
             Change::Row(_) => None,
             Change::Ddl(ddl) => Some(&ddl.end),

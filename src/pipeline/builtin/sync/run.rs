@@ -1,33 +1,22 @@
 //! Starting the sync unit, watching it, ending it.
 
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::Instant;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::mysql::{Endpoint, Position, Session, owner};
 use crate::pipeline::builtin::Sync;
-use crate::pipeline::builtin::checkpoint::{Checkpoint, Checkpoints, TableCheckpoints};
-use crate::pipeline::builtin::sync::apply::{Applier, SqlApplier, Timing};
-use crate::pipeline::builtin::sync::change::ChangeStream;
-use crate::pipeline::builtin::sync::conflict::Conflicts;
-use crate::pipeline::builtin::sync::dispatch::Dispatcher;
-use crate::pipeline::builtin::sync::error::Error;
-use crate::pipeline::builtin::sync::reader::{CHUNKS, ROOM, Reader};
-use crate::pipeline::builtin::sync::stage::{Counters, get};
+use crate::pipeline::builtin::checkpoint::TableCheckpoints;
+use crate::pipeline::builtin::sync::apply::SqlApplier;
+use crate::pipeline::builtin::sync::define::SqlDefiner;
+use crate::pipeline::builtin::sync::drive::{Parts, drive};
+use crate::pipeline::builtin::sync::error::{Error, ended};
+use crate::pipeline::builtin::sync::start::Start;
 use crate::pipeline::builtin::sync::stream::{LiveChanges, Origin};
-use crate::pipeline::builtin::sync::tracker::Tracker;
-use crate::pipeline::builtin::sync::worker::Worker;
 use crate::pipeline::{Progress, State, Unit};
 use crate::stats::Histogram;
-
-/// How often progress is published.
-const PUBLISH: Duration = Duration::from_millis(20);
 
 /// From where to where, and under which names.
 #[derive(Debug, Clone)]
@@ -63,7 +52,7 @@ pub struct Synced {
     pub transactions: u64,
     /// Time of a transaction on the target, begin to commit (µs).
     pub transaction: Histogram,
-    /// Time of a statement that changes a row (µs).
+    /// Time of a statement that changes rows (µs).
     pub statement: Histogram,
     /// Barriers over all workers because of shared keys.
     pub conflicts: u64,
@@ -71,6 +60,11 @@ pub struct Synced {
     pub mismatched: u64,
     /// Inserts into tables without a key that may have been executed twice.
     pub repeated: u64,
+    /// Row changes that became part of another one of the same row.
+    pub compacted: u64,
+    /// Unique keys over expressions, as `schema.table (key)`, for which all changes of their tables
+    /// were applied one after the other.
+    pub serial: Vec<String>,
     /// Transactions on the target that were tried again.
     pub retries: u64,
     /// DDL executed.
@@ -137,16 +131,9 @@ async fn replicate(
     refuse_foreign_schemas(setup).await?;
     let mut checkpoints =
         TableCheckpoints::open(&setup.target, &setup.meta_schema, &setup.name, &setup.run).await?;
-    let start = Start::find(setup, &mut checkpoints).await?;
-    let mut appliers = JoinSet::new();
-    for _ in 0..=settings.worker_count.max(1) {
-        let target = setup.target.clone();
-        appliers.spawn(async move { SqlApplier::connect(&target).await });
-    }
-    let mut connected = Vec::new();
-    while let Some(applier) = appliers.join_next().await {
-        connected.push(applier.map_err(ended)??);
-    }
+    let definer = SqlDefiner::connect(&setup.target, checkpoints.table()).await?;
+    let start = Start::find(settings, setup, &mut checkpoints).await?;
+    let appliers = connect_workers(settings, &setup.target).await?;
     let origin = Origin {
         source: setup.source.clone(),
         target: setup.target.clone(),
@@ -166,8 +153,7 @@ async fn replicate(
         () = &mut drain => true,
     };
     progress.send_modify(|progress| progress.state = State::Running);
-    let definer = connected.pop().ok_or(Error::Ended { part: "the DDL connection" })?;
-    let parts = Parts { stream, appliers: connected, definer, checkpoints };
+    let parts = Parts { stream, appliers, definer, checkpoints };
     let drain = async {
         if !drained_while_held {
             drain.await;
@@ -176,215 +162,15 @@ async fn replicate(
     drive(settings, start, parts, progress, drain).await
 }
 
-/// Where replication begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Start {
-    pub(super) position: Position,
-    /// Changes before this may be on the target already.
-    pub(super) safe_until: Option<Position>,
-}
-
-impl Start {
-    /// From the checkpoint, or from the set position, which is then stored as the first checkpoint:
-    /// a crash before the second must not look like a fresh start.
-    async fn find(setup: &Setup, checkpoints: &mut impl Checkpoints) -> Result<Start, Error> {
-        let Some(found) = checkpoints.load().await? else {
-            let first = Checkpoint { position: setup.from.clone(), exit_safe: None };
-            checkpoints.save(&first).await?;
-            return Ok(Start { position: first.position, safe_until: None });
-        };
-        let safe_until = if found.exit_safe.as_ref() == Some(&found.position) {
-            // Nothing is applied behind it, but from now on that is no longer sure.
-            let unsure = Checkpoint { position: found.position.clone(), exit_safe: None };
-            checkpoints.save(&unsure).await?;
-            None
-        } else {
-            // What was applied before a crash was committed on the source before now.
-            let mut source = Session::connect(&setup.source).await?;
-            let now = source.binlog_position().await?;
-            source.close().await;
-            Some(now).filter(|now| !found.position.reached(now))
-        };
-        Ok(Start { position: found.position, safe_until })
+async fn connect_workers(settings: &Sync, target: &Endpoint) -> Result<Vec<SqlApplier>, Error> {
+    let mut connecting = JoinSet::new();
+    for _ in 0..settings.worker_count.max(1) {
+        let (target, multiple_rows) = (target.clone(), settings.multiple_rows);
+        connecting.spawn(async move { SqlApplier::connect(&target, multiple_rows).await });
     }
-}
-
-/// The exchangeable parts of the unit.
-pub(super) struct Parts<S, A, C> {
-    pub(super) stream: S,
-    /// One for each worker.
-    pub(super) appliers: Vec<A>,
-    pub(super) definer: A,
-    pub(super) checkpoints: C,
-}
-
-/// Runs reader, dispatcher and workers until `drain` is ready and all is applied.
-pub(super) async fn drive<S: ChangeStream, A: Applier, C: Checkpoints>(
-    settings: &Sync,
-    start: Start,
-    parts: Parts<S, A, C>,
-    progress: &watch::Sender<Progress>,
-    drain: impl Future<Output = ()>,
-) -> Result<Synced, Error> {
-    let counters = Arc::new(Counters::default());
-    let tracker = Arc::new(Tracker::new(start.position.clone()));
-    let (chunk_sender, chunks) = mpsc::channel(CHUNKS);
-    let (passed_sender, passed) = mpsc::channel(parts.appliers.len());
-    let worker_count = parts.appliers.len();
-    let queue_size = settings.queue_size.max(1) as usize;
-    let mut queues = Vec::with_capacity(worker_count);
-    let mut workers = JoinSet::new();
-    for applier in parts.appliers {
-        let (sender, queue) = mpsc::channel(queue_size);
-        queues.push(sender);
-        let worker = Worker {
-            queue,
-            passed: passed_sender.clone(),
-            batch: settings.batch.max(1) as usize,
-            tracker: Arc::clone(&tracker),
-            counters: Arc::clone(&counters),
-        };
-        workers.spawn(worker.run(applier));
+    let mut appliers = Vec::new();
+    while let Some(applier) = connecting.join_next().await {
+        appliers.push(applier.map_err(ended)??);
     }
-    drop(passed_sender);
-    let mut reading = JoinSet::new();
-    let room = Arc::new(Semaphore::new(ROOM));
-    let reader = Reader { chunks: chunk_sender, room, counters: Arc::clone(&counters) };
-    reading.spawn(reader.run(parts.stream));
-    let dispatcher = Dispatcher {
-        chunks,
-        queues,
-        passed,
-        conflicts: Conflicts::new(worker_count),
-        tracker: Arc::clone(&tracker),
-        counters: Arc::clone(&counters),
-        checkpoints: parts.checkpoints,
-        definer: parts.definer,
-        interval: settings.checkpoint_flush_interval,
-        boundary: start.position.clone(),
-        saved: start.position,
-        safe_until: start.safe_until,
-        flushed: Instant::now(),
-        open: None,
-        keys: Vec::new(),
-    };
-    let watched = Watched {
-        counters: &counters,
-        tracker: &tracker,
-        queue_cap: (queue_size * worker_count) as u64,
-        progress,
-    };
-    let mut timing = Timing::default();
-    let ended_with = {
-        let work =
-            dispatch_and_join(dispatcher.run(drain), &mut reading, &mut workers, &mut timing);
-        tokio::select! {
-            result = work => result,
-            never = watched.publish_forever() => match never {},
-        }
-    };
-    watched.publish();
-    ended_with?;
-    Ok(Synced {
-        rows: get(&counters.rows),
-        bytes: counters.reader.bytes(),
-        statements: get(&counters.statements),
-        transactions: get(&counters.transactions),
-        transaction: timing.transaction,
-        statement: timing.statement,
-        conflicts: get(&counters.conflicts),
-        mismatched: get(&counters.mismatched),
-        repeated: get(&counters.repeated),
-        retries: get(&counters.retries),
-        ddl: get(&counters.ddl),
-        source_transactions: tracker.completed(),
-        position: tracker.applied(),
-    })
-}
-
-/// Runs the dispatcher to its end, then lets the workers end. The error of the part that failed
-/// first in the chain of causes wins over "it ended".
-async fn dispatch_and_join(
-    dispatch: impl Future<Output = Result<(), Error>>,
-    reading: &mut JoinSet<Result<(), Error>>,
-    workers: &mut JoinSet<Result<Timing, Error>>,
-    timing: &mut Timing,
-) -> Result<(), Error> {
-    // A worker that ends while the dispatcher runs failed; waiting for the dispatcher could be for
-    // ever, since it may wait for that worker.
-    let dispatched = tokio::select! {
-        dispatched = dispatch => dispatched,
-        Some(worker) = workers.join_next() => {
-            worker.map_err(ended)??;
-            return Err(Error::Ended { part: "a worker" });
-        }
-    };
-    if let Err(Error::Ended { .. }) = dispatched {
-        while let Some(worker) = workers.join_next().await {
-            worker.map_err(ended)??;
-        }
-        while let Some(reader) = reading.join_next().await {
-            reader.map_err(ended)??;
-        }
-    }
-    dispatched?;
-    reading.shutdown().await;
-    while let Some(worker) = workers.join_next().await {
-        let worker = worker.map_err(ended)??;
-        timing.transaction.merge(&worker.transaction);
-        timing.statement.merge(&worker.statement);
-    }
-    Ok(())
-}
-
-fn ended(error: JoinError) -> Error {
-    if error.is_panic() {
-        // A broken invariant must not look like a lost connection.
-        std::panic::resume_unwind(error.into_panic());
-    }
-    Error::Ended { part: "a task" }
-}
-
-/// What the progress report reads.
-struct Watched<'a> {
-    counters: &'a Counters,
-    tracker: &'a Tracker,
-    queue_cap: u64,
-    progress: &'a watch::Sender<Progress>,
-}
-
-impl Watched<'_> {
-    async fn publish_forever(&self) -> std::convert::Infallible {
-        let mut ticks = tokio::time::interval(PUBLISH);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            self.publish();
-        }
-    }
-
-    fn publish(&self) {
-        let counters = self.counters;
-        // `applied` first: what is read afterwards can only be further.
-        let (applied, all_applied) = (self.tracker.applied(), self.tracker.is_idle());
-        let idle = counters.idle.load(Relaxed);
-        let stages = vec![
-            counters.reader.read("reader", 0, 0),
-            counters.conflict.read("conflict", get(&counters.chunks), CHUNKS as u64),
-            counters.workers.read("workers", get(&counters.queued), self.queue_cap),
-            counters.checkpoint.read("checkpoint", 0, 0),
-        ];
-        self.progress.send_modify(|progress| {
-            progress.state = if idle && all_applied { State::CaughtUp } else { State::Running };
-            progress.applied = Some(applied);
-            progress.read = counters.read.get().or_else(|| progress.read.take());
-            progress.durable = counters.durable.get().or_else(|| progress.durable.take());
-            progress.rows = get(&counters.rows);
-            progress.bytes = counters.reader.bytes();
-            progress.transactions = get(&counters.transactions);
-            progress.statements = get(&counters.statements);
-            progress.conflicts = get(&counters.conflicts);
-            progress.stages = stages;
-        });
-    }
+    Ok(appliers)
 }

@@ -81,6 +81,8 @@ pub(super) struct Counters {
     pub(super) mismatched: AtomicU64,
     /// Inserts into tables without a key that may have been executed twice.
     pub(super) repeated: AtomicU64,
+    /// Changes that became part of another.
+    pub(super) compacted: AtomicU64,
     /// Transactions tried again.
     pub(super) retries: AtomicU64,
     /// DDL executed.

@@ -193,12 +193,12 @@ impl LiveChanges {
         let why = match meaning(&sql, &schema, &self.origin.schemas) {
             Meaning::Nothing if in_transaction => return Ok(None),
             Meaning::Nothing => return Ok(Some(Change::Passed { end: self.boundary(end) })),
-            Meaning::Execute if is_utf8 && !in_transaction => {
+            Meaning::Execute(definition) if is_utf8 && !in_transaction => {
                 let end = self.boundary(end);
-                return Ok(Some(Change::Ddl(Ddl { schema, sql, end, executed: None })));
+                return Ok(Some(Change::Ddl(Ddl { schema, sql, definition, end, executed: None })));
             }
-            Meaning::Execute if is_utf8 => "it stands inside a transaction",
-            Meaning::Execute => "it is no UTF-8",
+            Meaning::Execute(_) if is_utf8 => "it stands inside a transaction",
+            Meaning::Execute(_) => "it is no UTF-8",
             Meaning::Refuse(why) => why,
         };
         let sql = sql.chars().take(200).collect();

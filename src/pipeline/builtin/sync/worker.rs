@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::mysql::binlog::Kind;
 use crate::pipeline::builtin::sync::apply::{Applied, Applier, Fate, Timing};
-use crate::pipeline::builtin::sync::change::RowChange;
+use crate::pipeline::builtin::sync::change::{Mode, RowChange};
 use crate::pipeline::builtin::sync::error::Error;
 use crate::pipeline::builtin::sync::retry::Retry;
 use crate::pipeline::builtin::sync::stage::{Counters, count};
@@ -79,8 +79,9 @@ impl Worker {
         let applied = self.persist(rows, applier, timing).await?;
         let counters = &self.counters;
         counters.workers.add_busy(began.elapsed());
-        counters.workers.add_items(rows.len() as u64);
-        count(&counters.rows, rows.len() as u64);
+        let changes = rows.iter().map(|row| row.weight).sum();
+        counters.workers.add_items(changes);
+        count(&counters.rows, changes);
         count(&counters.transactions, 1);
         count(&counters.statements, applied.statements);
         count(&counters.mismatched, applied.mismatched);
@@ -97,16 +98,16 @@ impl Worker {
         timing: &mut Timing,
     ) -> Result<Applied, Error> {
         let mut retry = Retry::new();
-        let mut safe = rows.iter().any(|row| row.safe);
-        self.count_repeated(rows, safe);
+        let mut replay = false;
+        self.count_repeated(rows, replay);
         loop {
-            let failure = match applier.apply(rows, safe, timing).await {
+            let failure = match applier.apply(rows, replay, timing).await {
                 Ok(applied) => return Ok(applied),
                 Err(failure) => failure,
             };
-            if failure.fate == Fate::Unknown && !safe {
-                safe = true;
-                self.count_repeated(rows, safe);
+            if failure.fate == Fate::Unknown && !replay {
+                replay = true;
+                self.count_repeated(rows, replay);
             }
             count(&self.counters.retries, 1);
             retry.after(failure.error).await?;
@@ -117,22 +118,24 @@ impl Worker {
     }
 
     /// Only keys make a repeated insert harmless.
-    fn count_repeated(&self, rows: &[RowChange], safe: bool) {
-        if safe {
-            let keyless =
-                |row: &&RowChange| row.table.row_key.is_none() && row.kind() == Kind::Insert;
-            count(&self.counters.repeated, rows.iter().filter(keyless).count() as u64);
-        }
+    fn count_repeated(&self, rows: &[RowChange], replay: bool) {
+        let repeated = |row: &&RowChange| {
+            // Those that say so themselves were counted when the batch was tried first.
+            (row.mode == Mode::Replay) != replay
+                && row.table.row_key.is_none()
+                && row.kind() == Kind::Insert
+        };
+        count(&self.counters.repeated, rows.iter().filter(repeated).count() as u64);
     }
 }
 
-/// How many rows there are of each ticket.
+/// How many changes there are of each ticket.
 fn tickets(rows: &[RowChange]) -> VecDeque<(u64, u64)> {
     let mut counts = VecDeque::<(u64, u64)>::new();
-    for row in rows {
+    for ticket in rows.iter().flat_map(|row| row.absorbed.iter().chain([&row.ticket])) {
         match counts.back_mut() {
-            Some((ticket, rows)) if *ticket == row.ticket => *rows += 1,
-            _ => counts.push_back((row.ticket, 1)),
+            Some((last, changes)) if last == ticket => *changes += 1,
+            _ => counts.push_back((*ticket, 1)),
         }
     }
     counts
