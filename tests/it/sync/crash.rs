@@ -94,7 +94,7 @@ fn resumes_after_any_end_on_mariadb() {
 #[test]
 fn resumes_after_any_end_on_tidb() {
     if has_tidb() {
-        runtime().block_on(resumes_after_any_end(Flavor::Tidb));
+        runtime().block_on(resumes_after_any_end(Flavor::Tidb, false));
     }
 }
 

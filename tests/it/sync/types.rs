@@ -209,7 +209,7 @@ fn all_types_on_mariadb() {
 #[test]
 fn all_types_on_tidb() {
     if has_tidb() {
-        runtime().block_on(all_types(Flavor::Tidb));
+        runtime().block_on(all_types(Flavor::Tidb, false));
     }
 }
 
