@@ -209,18 +209,15 @@ impl Checkpoints for TableCheckpoints {
         );
         let rows = self.session.rows_with(&sql, (ROW_ID,)).await?;
         let Some(row) = rows.into_iter().next() else { return Ok(None) };
-        let (name, offset, exit_name, exit_offset, extra): (
-            Option<String>,
-            Option<u64>,
-            Option<String>,
-            Option<u64>,
-            Option<String>,
-        ) = mysql_async::from_row(row);
-        let exit_safe = self.position(exit_name, exit_offset)?;
+        let text = |column: usize| row.get::<Option<String>, usize>(column).flatten();
+        let number = |column: usize| row.get::<Option<u64>, usize>(column).flatten();
+        let exit_safe = self.position(text(2), number(3))?;
+        let extra = text(4);
         let extra: Option<Extra> = serde_json::from_str(extra.as_deref().unwrap_or("null"))
             .map_err(|source| Error::Pending { table: self.table.clone(), source })?;
         let pending = extra.and_then(|extra| extra.pending_ddl);
-        Ok(self.position(name, offset)?.map(|position| Checkpoint { position, exit_safe, pending }))
+        let position = self.position(text(0), number(1))?;
+        Ok(position.map(|position| Checkpoint { position, exit_safe, pending }))
     }
 
     async fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {

@@ -180,9 +180,11 @@ mod tests {
     use crate::pipeline::builtin::sync::table::ReplicaTable;
 
     fn unique() -> Arc<ReplicaTable> {
-        let keys: [(&str, &[(usize, Option<u32>)]); 2] =
-            [("PRIMARY", &[(0, None)]), ("u", &[(1, None)])];
-        Arc::new(ReplicaTable::new(table("t", &["id int", "u int?"], &keys)))
+        Arc::new(ReplicaTable::new(table(
+            "t",
+            &["id int", "u int?"],
+            &[("PRIMARY", &[(0, None)]), ("u", &[(1, None)])],
+        )))
     }
 
     fn row(id: i64, u: i64) -> Option<Row> {
