@@ -46,7 +46,7 @@ const BY_CODE: [(&[u16], &str); 10] = [
 ];
 
 /// Words of the driver and of the system, in lower case.
-const BY_WORDS: [(&str, &str); 9] = [
+const BY_WORDS: [(&str, &str); 10] = [
     (
         "connection refused",
         "nothing listens there: check host and port, and whether the server runs",
@@ -56,6 +56,7 @@ const BY_WORDS: [(&str, &str); 9] = [
         "the server accepts connections and does not answer: it is frozen, overloaded, or behind a \
          firewall that drops packets",
     ),
+    ("not a directory", "a file stands where dmbench needs a folder: move it away"),
     ("no such file or directory", "check the path: nothing is there"),
     ("no space left on device", "make room on that disk, then go on with --resume"),
     ("disk quota exceeded", "make room within the quota, then go on with --resume"),
