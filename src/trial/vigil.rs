@@ -69,3 +69,52 @@ async fn death(processes: &[(String, u32)]) -> Error {
         tokio::time::sleep(EVERY).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+    use crate::mysql::Secret;
+    use crate::mysql::patience::CONNECT_LIMIT;
+
+    fn at(port: u16) -> Endpoint {
+        Endpoint::tcp("127.0.0.1", port, "bench", Secret::default())
+    }
+
+    /// The system accepts connections for a frozen server, which never greets.
+    #[tokio::test(start_paused = true)]
+    async fn a_frozen_server_ends_the_trial_in_time() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let began = Instant::now();
+        let error = silence("source", &at(port)).await;
+        let waited = began.elapsed();
+        assert!(waited >= SILENCE_LIMIT && waited < SILENCE_LIMIT + CONNECT_LIMIT + EVERY * 2);
+        let text = error.to_string();
+        assert!(text.starts_with("reach the source for 60 s: connect to bench@"), "{text}");
+        assert!(text.contains("no answer within 10 s"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_does_one_that_refuses_connections() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        drop(listener);
+        let text = silence("target", &at(port)).await.to_string();
+        assert!(text.contains("Connection refused"), "{text}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_ends_is_told_by_its_end() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("sleep runs");
+        let processes = [("target".to_owned(), child.id())];
+        let mut death = pin!(death(&processes));
+        assert!(tokio::time::timeout(Duration::ZERO, &mut death).await.is_err(), "it is alive");
+        child.kill().expect("it is ours");
+        child.wait().expect("it is ours");
+        let text = death.await.to_string();
+        assert_eq!(text, format!("keep the target running: its process {} ended", child.id()));
+    }
+}

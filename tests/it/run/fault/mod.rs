@@ -44,8 +44,9 @@ impl Running {
     /// Whether the trial of a number has left its record.
     fn has_record(&self, number: u32) -> bool {
         let begin = format!("t-{number:04}-");
-        let trials = std::fs::read_dir(self.run_folder().join("trials")).expect("trials");
-        trials.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&begin))
+        let Some(run) = self.find_run_folder() else { return false };
+        let trials = std::fs::read_dir(run.join("trials")).into_iter().flatten().flatten();
+        trials.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(&begin))
     }
 
     /// Waits for the record of a trial that is not the last.

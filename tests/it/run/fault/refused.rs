@@ -21,7 +21,6 @@ fn a_target_made_read_only() {
     let (_, trials) = running.records();
     let phases = ["measure", "drain"];
     assert_aborted(&trials[0], "ERROR 1290", &phases, "SET GLOBAL read_only = OFF");
-    assert!(super::aborted(&trials[0]).contains("dmbench."), "{:?}", trials[0].outcome);
     assert_well(&trials[1]);
 }
 
@@ -33,17 +32,17 @@ fn a_target_out_of_connections() {
     running.phase(1, "measure");
     let pipeline = hold_pipeline(&mut running);
     running.phase(1, "drain");
+    // More than there will be room for, whoever else goes.
+    let guests: Vec<_> =
+        (0..13).map(|_| running.execute("target", &password, "SET @of = 'a guest'")).collect();
     let mut session = running.execute("target", &password, "SET GLOBAL max_connections = 10");
-    let others: Vec<_> =
-        std::iter::from_fn(|| running.try_execute("target", &password, "SET @of = 'a guest'").ok())
-            .collect();
     let refusals = "SHOW GLOBAL STATUS LIKE 'Connection_errors_max_connections'";
     let before = status(&mut session, refusals);
     send(pipeline, Signal::CONT);
     running.phase(1, "verify");
     running.wait("a refusal", |_| (status(&mut session, refusals) > before).then_some(()));
     execute(&mut session, "SET GLOBAL max_connections = 151");
-    drop((others, session));
+    drop((guests, session));
     running.end_with(0);
     assert_well(&running.records().1[0]);
 }

@@ -30,9 +30,10 @@ impl Drop for Restarted {
 /// Kills a server and starts it as it was started, on the same port.
 fn restart(pid: u32) -> Restarted {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
-    let words: Vec<_> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
-    let words: Vec<_> =
-        words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    // What the first start reads is not kept.
+    let words = words.filter(|word| !word.is_empty() && !word.starts_with("--init-file="));
+    let words: Vec<_> = words.map(|word| word.into_owned()).collect();
     send(pid, Signal::KILL);
     // Locks on its files go with the process.
     wait_until("the server is gone", || {
