@@ -55,6 +55,9 @@
 //! `finished` is a fixed amount of work done to its end. **Verdict** is what comparing both ends
 //! gave. **n** counts trials.
 
+// A command is one future, from its options down to the socket: deeper than the compiler's default.
+#![recursion_limit = "256"]
+
 pub mod advise;
 pub mod cli;
 pub mod error;

@@ -57,7 +57,11 @@ pub(super) async fn finish(
     result: Result<(), sweep::Error>,
     context: &Context,
 ) -> Result<Ran, sweep::Error> {
+    let folder = sweep.folder().display().to_string();
     let ran = sweep.finish(&context.cancel).await;
+    if result.is_err() || ran.is_err() {
+        context.log.note(&format!("records so far: {folder}; go on with --resume {folder}"));
+    }
     if context.cancel.is_cancelled() {
         return ran;
     }

@@ -69,8 +69,10 @@ fn help(error: &anyhow::Error) -> Option<String> {
     }
     match class(error)? {
         ErrorClass::Bug => Some("this is a fault of dmbench; please report it with -vv".to_owned()),
-        ErrorClass::Transient => Some("try again".to_owned()),
-        ErrorClass::User | ErrorClass::Lab => None,
+        class => match mysql::hint(&one_line(error)) {
+            Some(hint) => Some(hint.to_owned()),
+            None => (class == ErrorClass::Transient).then(|| "try again".to_owned()),
+        },
     }
 }
 

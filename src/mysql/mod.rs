@@ -7,7 +7,9 @@
 pub mod binlog;
 mod endpoint;
 mod flavor;
+mod hint;
 pub mod owner;
+pub mod patience;
 mod position;
 pub mod schema;
 pub mod session;
@@ -15,5 +17,6 @@ pub mod value;
 
 pub use endpoint::{Address, Endpoint, Secret};
 pub use flavor::{Flavor, Server};
+pub use hint::hint;
 pub use position::{BinlogFile, ParsePositionError, Position};
 pub use session::Session;

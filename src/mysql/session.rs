@@ -4,10 +4,15 @@
 //! the statement, flavour and version read once, and a session state that is the same everywhere
 //! (UTC, `utf8mb4`). It is not a pool; who needs several connections opens several sessions.
 
+use std::time::Duration;
+
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Params, Row};
+use mysql_async::{Conn, DriverError, IoError, Params, Row};
 
 use crate::error::ErrorClass;
+use crate::mysql::patience::{
+    ANSWER_LIMIT, CLOSE_LIMIT, CONNECT_LIMIT, LOCK_LIMIT, Patience, RETRY_LIMIT,
+};
 use crate::mysql::{Endpoint, Position, Server};
 
 /// A connection with the server's identity.
@@ -16,16 +21,20 @@ pub struct Session {
     conn: Conn,
     server: Server,
     endpoint: Endpoint,
+    /// How long a statement may take.
+    limit: Duration,
 }
 
 /// A failure while talking to a server. Texts read after "failed to".
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No connection could be made.
-    #[error("connect to {endpoint}: {source}")]
+    #[error("connect to {endpoint}{}: {source}", within(*tried))]
     Connect {
         /// `user@address`.
         endpoint: String,
+        /// How long it was tried again; zero for a single attempt.
+        tried: Duration,
         /// What the driver says.
         source: Box<mysql_async::Error>,
     },
@@ -52,17 +61,18 @@ pub enum Error {
 }
 
 /// Error codes of MySQL, MariaDB and TiDB that may go away when the statement or transaction is
-/// tried again: deadlock, lock wait, schema or column being changed, locks expired, TiKV and PD
-/// trouble (busy, timeout, region unavailable, stale command, …), write conflict, retryable
-/// transaction.
-pub const TRANSIENT_CODES: [u16; 19] = [
-    1205, 1213, 1020, 8002, 8005, 8022, 8027, 8028, 8229, 8245, 9001, 9002, 9003, 9004, 9005, 9007,
-    9008, 9010, 9011,
+/// tried again: too many connections (of all, of one account), deadlock, lock wait, schema or column
+/// being changed, locks expired, TiKV and PD trouble (busy, timeout, region unavailable, stale
+/// command, …), write conflict, retryable transaction.
+pub const TRANSIENT_CODES: [u16; 21] = [
+    1040, 1203, 1205, 1213, 1020, 8002, 8005, 8022, 8027, 8028, 8229, 8245, 9001, 9002, 9003, 9004,
+    9005, 9007, 9008, 9010, 9011,
 ];
 
 /// Error codes with which the session is at its end although the server still said so: shutdown,
-/// killed (MariaDB, MySQL), idle too long, and TiDB's undetermined result of a commit.
-pub const LOST_CODES: [u16; 5] = [1053, 1927, 3169, 4031, 8501];
+/// trouble with the network, killed (MySQL during a statement and between two, MariaDB), idle too
+/// long, and TiDB's undetermined result of a commit. What became of the statement is open.
+pub const LOST_CODES: [u16; 10] = [1053, 1158, 1159, 1160, 1161, 1317, 1927, 3169, 4031, 8501];
 
 impl Error {
     /// The server's error code, when the server answered with one.
@@ -90,9 +100,12 @@ impl Error {
             {
                 ErrorClass::Transient
             }
-            Some(mysql_async::Error::Io(_) | mysql_async::Error::Driver(_)) => {
-                ErrorClass::Transient
-            }
+            Some(mysql_async::Error::Io(IoError::Io(_))) => ErrorClass::Transient,
+            Some(mysql_async::Error::Driver(
+                DriverError::ConnectionClosed
+                | DriverError::PacketOutOfOrder
+                | DriverError::UnexpectedPacket { .. },
+            )) => ErrorClass::Transient,
             Some(_) => ErrorClass::Lab,
             None => ErrorClass::Bug,
         }
@@ -107,12 +120,34 @@ impl Error {
 }
 
 impl Session {
-    /// Connects, sets UTC and `utf8mb4`, and asks the server what it is.
+    /// Connects, sets UTC and `utf8mb4`, and asks the server what it is. One attempt, of at most
+    /// [`CONNECT_LIMIT`].
     ///
     /// # Errors
     /// [`Error::Connect`] when there is no connection to be had.
     pub async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
         Session::connect_with(endpoint, endpoint.opts()).await
+    }
+
+    /// As [`Session::connect`], tried again for [`RETRY_LIMIT`] where that may help: for a server
+    /// that was there a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] with the last attempt's failure.
+    pub async fn reach(endpoint: &Endpoint) -> Result<Session, Error> {
+        let mut patience = Patience::new(RETRY_LIMIT);
+        loop {
+            let mut error = match Session::connect(endpoint).await {
+                Ok(session) => return Ok(session),
+                Err(error) => error,
+            };
+            if !patience.allows(error.class()).await {
+                if let Error::Connect { tried, .. } = &mut error {
+                    *tried = patience.waited();
+                }
+                return Err(error);
+            }
+        }
     }
 
     /// As [`Session::connect`] with options of the caller's, made from [`Endpoint::opts`].
@@ -123,16 +158,21 @@ impl Session {
         endpoint: &Endpoint,
         opts: impl Into<mysql_async::Opts>,
     ) -> Result<Session, Error> {
-        let connect_error = |source: mysql_async::Error| Error::Connect {
-            endpoint: endpoint.to_string(),
-            source: Box::new(source),
-        };
-        let mut conn = Conn::new(opts).await.map_err(connect_error)?;
-        conn.query_drop("SET NAMES utf8mb4, time_zone = '+00:00'").await.map_err(connect_error)?;
-        let text: Option<String> =
-            conn.query_first("SELECT VERSION()").await.map_err(connect_error)?;
-        let server = Server::from_version(&text.unwrap_or_default());
-        Ok(Session { conn, server, endpoint: endpoint.clone() })
+        let greeted = tokio::time::timeout(CONNECT_LIMIT, greet(opts.into())).await;
+        let (conn, server) = greeted.unwrap_or_else(|_| Err(silent(CONNECT_LIMIT))).map_err(
+            |source: mysql_async::Error| Error::Connect {
+                endpoint: endpoint.to_string(),
+                tried: Duration::ZERO,
+                source: Box::new(source),
+            },
+        )?;
+        Ok(Session { conn, server, endpoint: endpoint.clone(), limit: ANSWER_LIMIT })
+    }
+
+    /// Gives statements from now on another time than [`ANSWER_LIMIT`] to be answered in. An answer
+    /// that came too late is a lost connection.
+    pub fn wait_up_to(&mut self, limit: Duration) {
+        self.limit = limit;
     }
 
     /// What the server is.
@@ -160,10 +200,15 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Statement`].
-    pub async fn execute(&mut self, statement: &str) -> Result<u64, Error> {
-        match self.conn.query_drop(statement).await {
+    pub async fn execute(&mut self, statement: impl AsRef<[u8]>) -> Result<u64, Error> {
+        let statement = statement.as_ref();
+        match in_time(self.limit, self.conn.query_drop(statement)).await {
             Ok(()) => Ok(self.conn.affected_rows()),
-            Err(source) => Err(self.statement_error(statement, source)),
+            // Enough to be cut to what is shown.
+            Err(source) => {
+                let shown = &statement[..statement.len().min(1_024)];
+                Err(self.statement_error(&String::from_utf8_lossy(shown), source))
+            }
         }
     }
 
@@ -172,7 +217,7 @@ impl Session {
     /// # Errors
     /// [`Error::Statement`].
     pub async fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Error> {
-        match self.conn.query(statement).await {
+        match in_time(self.limit, self.conn.query(statement)).await {
             Ok(rows) => Ok(rows),
             Err(source) => Err(self.statement_error(statement, source)),
         }
@@ -187,7 +232,7 @@ impl Session {
         statement: &str,
         params: impl Into<Params> + Send,
     ) -> Result<Vec<Row>, Error> {
-        match self.conn.exec(statement, params.into()).await {
+        match in_time(self.limit, self.conn.exec(statement, params.into())).await {
             Ok(rows) => Ok(rows),
             Err(source) => Err(self.statement_error(statement, source)),
         }
@@ -237,9 +282,20 @@ impl Session {
         Ok(rows.first().and_then(|row| row.get::<u64, usize>(0)).unwrap_or(0) > 0)
     }
 
+    /// Asks whether the server is there, by a packet that counts as no statement.
+    ///
+    /// # Errors
+    /// [`Error::Statement`].
+    pub async fn ping(&mut self) -> Result<(), Error> {
+        match in_time(self.limit, self.conn.ping()).await {
+            Ok(()) => Ok(()),
+            Err(source) => Err(self.statement_error("ping", source)),
+        }
+    }
+
     /// Closes the connection in good order; errors while closing do not matter.
     pub async fn close(self) {
-        let _ = self.conn.disconnect().await;
+        let _ = in_time(CLOSE_LIMIT, self.conn.disconnect()).await;
     }
 
     /// Wraps a driver's error with this server and the statement.
@@ -257,6 +313,37 @@ impl Session {
             statement: shorten(statement),
             why: why.to_owned(),
         }
+    }
+}
+
+/// Logs in, sets the session's state, learns what the server is.
+async fn greet(opts: mysql_async::Opts) -> Result<(Conn, Server), mysql_async::Error> {
+    let mut conn = Conn::new(opts).await?;
+    let wait = LOCK_LIMIT.as_secs();
+    let state = format!("SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = {wait}");
+    conn.query_drop(state).await?;
+    let text: Option<String> = conn.query_first("SELECT VERSION()").await?;
+    Ok((conn, Server::from_version(&text.unwrap_or_default())))
+}
+
+/// Bounds a wait for the server. A connection whose answer came too late is of no use any more, which
+/// the error says.
+async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, mysql_async::Error>>,
+) -> Result<T, mysql_async::Error> {
+    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(silent(limit)))
+}
+
+fn silent(limit: Duration) -> mysql_async::Error {
+    let text = format!("no answer within {} s", limit.as_secs());
+    std::io::Error::new(std::io::ErrorKind::TimedOut, text).into()
+}
+
+fn within(tried: Duration) -> String {
+    match tried.as_secs() {
+        0 => String::new(),
+        seconds => format!(" within {seconds} s"),
     }
 }
 

@@ -86,6 +86,9 @@ pub struct Progress {
     pub conflicts: u64,
     /// The error that ended it.
     pub error: Option<String>,
+    /// The last failure that it tries or tried again.
+    #[serde(default)]
+    pub trouble: Option<String>,
     /// Stages; empty where unknown.
     pub stages: Vec<Stage>,
 }
@@ -106,6 +109,7 @@ impl Progress {
             statements: 0,
             conflicts: 0,
             error: None,
+            trouble: None,
             stages: Vec::new(),
         }
     }

@@ -19,6 +19,7 @@ use crate::error::ErrorClass;
 use crate::event::{Event, Events};
 use crate::lab::sandbox::{Needs, Sandbox};
 use crate::lab::{self, facts};
+use crate::mysql::Session;
 use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
@@ -187,6 +188,11 @@ impl Sweep {
         }
     }
 
+    /// The run's folder.
+    pub fn folder(&self) -> &Path {
+        self.store.folder()
+    }
+
     /// What is known so far, for advice between tasks.
     pub fn so_far(&self) -> (&Run, &[Trial]) {
         (&self.run, &self.trials)
@@ -218,6 +224,7 @@ impl Sweep {
                 self.note_lab(&task.name).await?;
                 is_noted = true;
             }
+            self.reach(cancel).await?;
             self.run_trial(&at_point, seat, of, cancel).await?;
         }
         self.store.save_run(&self.run)?;
@@ -236,6 +243,20 @@ impl Sweep {
         stopped?;
         self.trials.sort_by(|a, b| (&a.task, a.order).cmp(&(&b.task, b.order)));
         Ok(Ran { run: self.run, trials: self.trials, store: self.store })
+    }
+
+    /// Makes sure that both servers answer, so that trials are not spent on a lab that is gone.
+    async fn reach(&self, cancel: &CancellationToken) -> Result<(), Error> {
+        let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
+        for endpoint in [&bench.lab.source, &bench.lab.target] {
+            tokio::select! {
+                session = Session::reach(endpoint) => {
+                    session.map_err(lab::Error::from)?.close().await;
+                }
+                () = cancel.cancelled() => return Ok(()),
+            }
+        }
+        Ok(())
     }
 
     async fn run_trial(
@@ -276,6 +297,11 @@ impl Sweep {
     /// Provides servers for a task at a point: those that run, when only the network differs. Says
     /// whether they were started.
     async fn provide(&mut self, task: &Task, cancel: &CancellationToken) -> Result<bool, Error> {
+        if self.sandbox.as_ref().is_some_and(|(sandbox, _, _)| !sandbox.is_alive()) {
+            let text = "a server of the sandbox has ended: both are started again".to_owned();
+            self.events.send(Event::Remark { text });
+            self.release().await?;
+        }
         let fits = self.sandbox.as_ref().is_some_and(|(_, _, s)| same_servers(s, &task.sandbox));
         if !fits {
             self.release().await?;

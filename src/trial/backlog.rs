@@ -21,7 +21,7 @@ pub(super) async fn run(
     cancel: &CancellationToken,
 ) -> Result<Outcome, Error> {
     draft.phases.enter(Phase::Provision, None);
-    bench.clear_target().await?;
+    bench.clear_target(cancel).await?;
     draft.phases.enter(Phase::Seed, None);
     let range = bench.range(task, cancel).await?;
     draft.source_end = Some(range.to.clone());
@@ -58,6 +58,7 @@ pub(super) async fn run(
         draft.metrics.push(rate_metric(rate, last.rows, window).with_clock(until));
         draft.verdict =
             Verdict::Unchecked { reason: "the range was not replayed to its end".to_owned() };
+        draft.blame(&last);
         replica.halt().await?;
         return Ok(Outcome::Saturated { rate, dimension: "rows/s".to_owned() });
     };

@@ -11,9 +11,9 @@ use crate::mysql::{Endpoint, Position, Session, owner};
 use crate::pipeline::{self, AnyPipeline, Start, Unit, builtin};
 use crate::task::Task;
 use crate::telemetry::Gauges;
-use crate::trial::Error;
 use crate::trial::preflight::SEED_CLIENTS;
 use crate::trial::replica::Replica;
+use crate::trial::{Error, again};
 use crate::workload::{self, Effect};
 
 /// Longest time for a dump or a load: only a bound on a hang.
@@ -100,16 +100,20 @@ impl Bench {
         }
         self.input = None;
         let workload = settings(task)?;
-        let seeded = workload::prepare(
-            workload,
-            &self.lab.source,
-            &self.schema,
-            &self.run,
-            task.repeat.seed,
-            SEED_CLIENTS,
-            &self.events,
-            cancel,
-        )
+        // Each try begins with an empty schema.
+        let seeded = again(cancel, async || {
+            let prepared = workload::prepare(
+                workload,
+                &self.lab.source,
+                &self.schema,
+                &self.run,
+                task.repeat.seed,
+                SEED_CLIENTS,
+                &self.events,
+                cancel,
+            );
+            Ok(prepared.await?)
+        })
         .await?;
         let (rows, bytes) = (seeded.rows, seeded.bytes);
         self.input = Some(Input { key, rows, bytes, dump: None, range: None });
@@ -130,17 +134,11 @@ impl Bench {
             return Ok(dump.clone());
         }
         let folder = self.scratch.join("input");
-        clear(&folder)?;
-        let plain = pipeline::Settings::Builtin(builtin::Settings::default());
-        let pipeline = self.pipeline(&plain, "input", &folder, true);
-        let mut replica = Replica::start(pipeline, Start::Dump, false).await?;
-        let ended = replica.unit_end(Unit::Dump, COPY_LIMIT, cancel).await?;
-        if ended.is_none() {
-            return Err(Error::TooLate {
-                what: "the dump's end",
-                seconds: COPY_LIMIT.as_secs_f64(),
-            });
-        }
+        again(cancel, async || {
+            clear(&folder)?;
+            self.copy("input", &folder, Start::Dump, Unit::Dump, cancel).await
+        })
+        .await?;
         let metadata = builtin::dump::Metadata::read(&folder).await;
         let position = metadata
             .map_err(|source| Error::Files {
@@ -162,14 +160,28 @@ impl Bench {
         folder: &Path,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
+        let load = async || self.copy("restore", folder, Start::Load, Unit::Load, cancel).await;
+        again(cancel, load).await
+    }
+
+    /// Runs one unit of `builtin` with its defaults, untimed and without the delay proxy.
+    async fn copy(
+        &self,
+        name: &str,
+        folder: &Path,
+        start: Start,
+        unit: Unit,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let plain = pipeline::Settings::Builtin(builtin::Settings::default());
-        let pipeline = self.pipeline(&plain, "restore", folder, true);
-        let mut replica = Replica::start(pipeline, Start::Load, false).await?;
-        match replica.unit_end(Unit::Load, COPY_LIMIT, cancel).await? {
+        let pipeline = self.pipeline(&plain, name, folder, true);
+        let mut replica = Replica::start(pipeline, start, false).await?;
+        match replica.unit_end(unit, COPY_LIMIT, cancel).await? {
             Some(_) => Ok(()),
-            None => {
-                Err(Error::TooLate { what: "the load's end", seconds: COPY_LIMIT.as_secs_f64() })
-            }
+            None => Err(Error::TooLate {
+                what: if unit == Unit::Dump { "the dump's end" } else { "the load's end" },
+                seconds: COPY_LIMIT.as_secs_f64(),
+            }),
         }
     }
 
@@ -220,9 +232,7 @@ impl Bench {
                 ),
             });
         }
-        let mut session = Session::connect(&self.lab.source).await?;
-        let to = session.binlog_position().await?;
-        session.close().await;
+        let to = self.source_position(cancel).await?;
         let range = Range { dump, from, to, effect: driven.effect, ops };
         if let Some(input) = &mut self.input {
             input.key = key;
@@ -259,12 +269,29 @@ impl Bench {
     }
 
     /// Removes what trials leave on the target, so that the next one starts from nothing.
-    pub(super) async fn clear_target(&self) -> Result<(), Error> {
-        let mut session = Session::connect(&self.lab.target).await?;
-        owner::drop_if_ours(&mut session, &self.schema).await?;
-        owner::drop_if_ours(&mut session, META_SCHEMA).await?;
-        session.close().await;
-        Ok(())
+    pub(super) async fn clear_target(&self, cancel: &CancellationToken) -> Result<(), Error> {
+        again(cancel, async || {
+            let mut session = Session::connect(&self.lab.target).await?;
+            owner::drop_if_ours(&mut session, &self.schema).await?;
+            owner::drop_if_ours(&mut session, META_SCHEMA).await?;
+            session.close().await;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Where the source stands.
+    pub(super) async fn source_position(
+        &self,
+        cancel: &CancellationToken,
+    ) -> Result<Position, Error> {
+        again(cancel, async || {
+            let mut session = Session::connect(&self.lab.source).await?;
+            let position = session.binlog_position().await?;
+            session.close().await;
+            Ok(position)
+        })
+        .await
     }
 
     /// Both ends as probes reach them.

@@ -20,7 +20,7 @@ pub(super) async fn run(
     cancel: &CancellationToken,
 ) -> Result<Outcome, Error> {
     draft.phases.enter(Phase::Provision, None);
-    bench.clear_target().await?;
+    bench.clear_target(cancel).await?;
     let folder = bench.scratch.join("trial");
     clear(&folder)?;
     draft.phases.enter(Phase::Seed, None);

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::event::Events;
-use crate::mysql::Position;
-use crate::pipeline::Unit;
+use crate::mysql::{Position, hint};
+use crate::pipeline::{Progress, Unit};
 use crate::record::{
     Finding, Level, Metric, Model, Outcome, Phase, Point, Replayed, SCHEMA, Trial, Verdict,
 };
 use crate::telemetry::Gauges;
+use crate::trial::Error;
 use crate::trial::phases::Phases;
 
 /// Where a trial stands in its sweep.
@@ -80,10 +81,38 @@ impl Draft {
         });
     }
 
+    /// The outcome of a trial that an error ended: what failed and in which phase, with a finding that
+    /// says what may be done about it.
+    pub(super) fn abort(&mut self, error: &Error) -> Outcome {
+        let (text, phase) = (format!("failed to {error}"), self.phase().word());
+        let hint = hint(&text).unwrap_or_default();
+        self.find(
+            Level::Error,
+            "trial-aborted",
+            format!("the trial ended in phase {phase}"),
+            text.clone(),
+            hint,
+        );
+        Outcome::Aborted { reason: format!("{text}, in phase {phase}") }
+    }
+
     /// Turns what a pipeline remarked into findings.
     pub(super) fn note(&mut self, remarks: Vec<(Unit, String)>) {
         for (unit, text) in remarks {
             self.find(Level::Warning, "pipeline-remark", text, format!("{unit:?} unit"), "");
+        }
+    }
+
+    /// Says what a pipeline that did not come to its end had trouble with.
+    pub(super) fn blame(&mut self, last: &Progress) {
+        if let Some(trouble) = &last.trouble {
+            self.find(
+                Level::Error,
+                "pipeline-trouble",
+                "the pipeline tried again and again and did not come to its end".to_owned(),
+                format!("last: failed to {trouble}"),
+                hint(trouble).unwrap_or_default(),
+            );
         }
     }
 

@@ -30,6 +30,26 @@ pub enum Error {
     PipelineEnded {
         /// What it said last.
         why: String,
+        /// Class of its failure.
+        class: ErrorClass,
+    },
+    /// A server did not answer.
+    #[error("reach the {end} for {seconds} s: {source}")]
+    Silent {
+        /// `source` or `target`.
+        end: &'static str,
+        /// How long it was silent.
+        seconds: u64,
+        /// What the last look at it gave.
+        source: session::Error,
+    },
+    /// A server's process ended.
+    #[error("keep the {end} running: its process {pid} ended")]
+    Gone {
+        /// `source` or `target`.
+        end: String,
+        /// Process id.
+        pid: u32,
     },
     /// Something did not happen in time.
     #[error("see {what} within {seconds:.0} s")]
@@ -72,10 +92,12 @@ impl Error {
             Error::Pipeline(error) => error.class(),
             Error::Probe(error) => error.class(),
             Error::Verify(error) => error.class(),
-            Error::PipelineEnded { .. } | Error::TooLate { .. } | Error::Interrupted => {
-                ErrorClass::Transient
-            }
-            Error::Files { .. } => ErrorClass::Lab,
+            Error::PipelineEnded { class, .. } => *class,
+            Error::TooLate { .. }
+            | Error::Interrupted
+            | Error::Silent { .. }
+            | Error::Gone { .. }
+            | Error::Files { .. } => ErrorClass::Lab,
             Error::Unfit { .. } => ErrorClass::User,
         }
     }

@@ -17,6 +17,7 @@ mod replica;
 mod settle;
 mod stream;
 pub mod verify;
+mod vigil;
 mod watch;
 
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ pub use bench::Bench;
 pub use draft::Seat;
 pub use error::Error;
 
+use crate::mysql::patience::{Patience, RETRY_LIMIT};
 use crate::pipeline::Progress;
 use crate::record::{Better, Metric, Model, Outcome, Trial, Verdict, name};
 use crate::task::Task;
@@ -47,15 +49,12 @@ pub async fn run(
     let mut draft = Draft::begin(&events, &bench.gauges);
     draft.configuration = task.configuration();
     draft.emulated = bench.lab.emulated.clone();
-    let result = match task.model {
-        Model::Bulk => bulk::run(bench, task, &mut draft, cancel).await,
-        Model::Backlog => backlog::run(bench, task, &mut draft, cancel).await,
-        Model::Stream => stream::run(bench, task, &mut draft, samples, cancel).await,
-        Model::Drive => drive::run(bench, task, &mut draft, cancel).await,
-        Model::Sustain => Err(Error::Unfit {
-            model: "sustain",
-            why: "the search for a sustained rate is not part of this version".to_owned(),
-        }),
+    let lab = bench.lab.clone();
+    // What is dropped half done leaves nothing running: pipelines die with their handle.
+    let result = tokio::select! {
+        biased;
+        result = Box::pin(by_model(bench, task, &mut draft, samples, cancel)) => result,
+        loss = vigil::loss(&lab) => Err(loss),
     };
     let outcome = match result {
         Ok(outcome) => outcome,
@@ -64,11 +63,50 @@ pub async fn run(
             Outcome::Aborted { reason: format!("interrupted in phase {}", phase.word()) }
         }
         // The source's input stays: whatever writes the source forgets it first.
-        Err(error) => Outcome::Aborted {
-            reason: format!("failed to {error}, in phase {}", draft.phase().word()),
-        },
+        Err(error) => draft.abort(&error),
     };
     draft.into_trial(seat, task.model, task.repeat.seed, outcome)
+}
+
+async fn by_model(
+    bench: &mut Bench,
+    task: &Task,
+    draft: &mut Draft,
+    samples: PathBuf,
+    cancel: &CancellationToken,
+) -> Result<Outcome, Error> {
+    match task.model {
+        Model::Bulk => bulk::run(bench, task, draft, cancel).await,
+        Model::Backlog => backlog::run(bench, task, draft, cancel).await,
+        Model::Stream => stream::run(bench, task, draft, samples, cancel).await,
+        Model::Drive => drive::run(bench, task, draft, cancel).await,
+        Model::Sustain => Err(Error::Unfit {
+            model: "sustain",
+            why: "the search for a sustained rate is not part of this version".to_owned(),
+        }),
+    }
+}
+
+/// Does a step of a trial, and again while it fails for a reason that may pass, for [`RETRY_LIMIT`].
+/// Only for steps that may be done twice.
+async fn again<T>(
+    cancel: &CancellationToken,
+    mut step: impl AsyncFnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    let mut patience = Patience::new(RETRY_LIMIT);
+    loop {
+        let error = match step().await {
+            Err(error) if !cancel.is_cancelled() => error,
+            done => return done,
+        };
+        tracing::info!("failed to {error}; it is tried again where that may help");
+        tokio::select! {
+            allowed = patience.allows(error.class()) => if !allowed {
+                return Err(error);
+            },
+            () = cancel.cancelled() => return Err(Error::Interrupted),
+        }
+    }
 }
 
 /// Compares both ends and keeps the verdict.
@@ -80,7 +118,10 @@ async fn verify_ends(
     let (source, target) = bench.ends();
     let schemas = [bench.schema.clone()];
     draft.verdict = Verdict::Unchecked { reason: "the comparison did not end".to_owned() };
-    draft.verdict = verify::compare(source, target, &schemas, &[], &bench.events, cancel).await?;
+    draft.verdict = again(cancel, async || {
+        Ok(verify::compare(source, target, &schemas, &[], &bench.events, cancel).await?)
+    })
+    .await?;
     if cancel.is_cancelled() && matches!(draft.verdict, Verdict::Unchecked { .. }) {
         return Err(Error::Interrupted);
     }

@@ -5,12 +5,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ErrorClass;
 use crate::mysql::Position;
+use crate::mysql::patience::RETRY_LIMIT;
 use crate::pipeline::{AnyPipeline, How, Progress, Start, State, Unit, UnitEvent};
 use crate::trial::Error;
 
 /// How long a pipeline may take to connect, read schemas and open its stream.
-const START_LIMIT: Duration = Duration::from_secs(60);
+/// It tries for [`RETRY_LIMIT`] itself, and says why it failed.
+const START_LIMIT: Duration = RETRY_LIMIT.saturating_add(Duration::from_secs(30));
+
+/// How long a pipeline that reported its failure may take to end.
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a unit reported when it ended.
 #[derive(Debug, Clone)]
@@ -38,7 +44,7 @@ pub(super) async fn failure(mut progress: watch::Receiver<Progress>) -> Error {
             return error;
         }
         if progress.changed().await.is_err() {
-            return Error::PipelineEnded { why: "it is gone".to_owned() };
+            return ended("it is gone".to_owned());
         }
     }
 }
@@ -46,8 +52,13 @@ pub(super) async fn failure(mut progress: watch::Receiver<Progress>) -> Error {
 fn failed(progress: &Progress) -> Option<Error> {
     (progress.state == State::Failed).then(|| {
         let why = progress.error.clone().unwrap_or_else(|| "it gave no reason".to_owned());
-        Error::PipelineEnded { why }
+        ended(why)
     })
+}
+
+/// A pipeline that ended under a measurement: trying again would measure something else.
+fn ended(why: String) -> Error {
+    Error::PipelineEnded { why, class: ErrorClass::Lab }
 }
 
 impl Replica {
@@ -114,23 +125,35 @@ impl Replica {
         let deadline = tokio::time::sleep(limit);
         tokio::pin!(deadline);
         loop {
-            {
+            let failed = {
                 let now = self.progress.borrow_and_update();
                 if enough(&now) {
                     return Ok(Some(Instant::now()));
                 }
-                if let Some(error) = failed(&now) {
-                    return Err(error);
-                }
+                if now.state == State::Failed { Some(now.error.clone()) } else { None }
+            };
+            if let Some(why) = failed {
+                return Err(self.ended(why).await);
             }
             tokio::select! {
                 changed = self.progress.changed() => if changed.is_err() {
-                    return Err(Error::PipelineEnded { why: "it is gone".to_owned() });
+                    return Err(self.ended(None).await);
                 },
                 () = &mut deadline => return Ok(None),
                 () = cancel.cancelled() => return Err(Error::Interrupted),
             }
         }
+    }
+
+    /// What to say of a pipeline that ended by itself. Waits for its process, which knows the class.
+    async fn ended(&mut self, why: Option<String>) -> Error {
+        let stopped = tokio::time::timeout(END_LIMIT, self.pipeline.stop(How::Drain)).await;
+        let (told, class) = match stopped {
+            Ok(Err(error)) => (Some(error.to_string()), error.class()),
+            Ok(Ok(())) | Err(_) => (None, ErrorClass::Lab),
+        };
+        let why = why.or(told).unwrap_or_else(|| "it gave no reason".to_owned());
+        Error::PipelineEnded { why, class }
     }
 
     /// Waits for the end of a unit. `None` when the limit passes first.
@@ -150,7 +173,7 @@ impl Replica {
             };
             match event {
                 Some(UnitEvent::Ended { error: Some(why), .. }) => {
-                    return Err(Error::PipelineEnded { why });
+                    return Err(self.ended(Some(why)).await);
                 }
                 Some(UnitEvent::Ended {
                     unit,
@@ -175,9 +198,7 @@ impl Replica {
                 Some(UnitEvent::Began { .. } | UnitEvent::Ended { .. }) => {}
                 None => {
                     let why = self.progress.borrow().error.clone();
-                    return Err(Error::PipelineEnded {
-                        why: why.unwrap_or_else(|| "it is gone".to_owned()),
-                    });
+                    return Err(self.ended(why).await);
                 }
             }
         }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lab::Lab;
 use crate::mysql::Session;
-use crate::trial::Error;
+use crate::trial::{Error, again};
 
 /// Longest wait. Servers that are not at rest by then are measured as they are.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -17,15 +17,22 @@ const POLL: Duration = Duration::from_millis(250);
 /// Waits until both servers hardly write pages any more: two quiet polls in a row, at most ten
 /// seconds. A server that has no such counter (TiDB) counts as quiet.
 pub(super) async fn rest(lab: &Lab, cancel: &CancellationToken) -> Result<(), Error> {
+    again(cancel, async || {
+        tokio::select! {
+            done = quiet(lab) => done,
+            () = cancel.cancelled() => Err(Error::Interrupted),
+        }
+    })
+    .await
+}
+
+async fn quiet(lab: &Lab) -> Result<(), Error> {
     let mut sessions = [Session::connect(&lab.source).await?, Session::connect(&lab.target).await?];
     let mut before = pages_written(&mut sessions).await?;
     let mut quiet = 0;
     let deadline = tokio::time::Instant::now() + LIMIT;
     while quiet < 2 && tokio::time::Instant::now() < deadline {
-        tokio::select! {
-            () = tokio::time::sleep(POLL) => {}
-            () = cancel.cancelled() => return Err(Error::Interrupted),
-        }
+        tokio::time::sleep(POLL).await;
         let now = pages_written(&mut sessions).await?;
         quiet = if now.saturating_sub(before) <= QUIET_PAGES { quiet + 1 } else { 0 };
         before = now;

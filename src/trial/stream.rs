@@ -16,7 +16,7 @@ use crate::trial::draft::Draft;
 use crate::trial::judge::{Evidence, judge};
 use crate::trial::replica::{self, Replica};
 use crate::trial::watch::{Watched, watch};
-use crate::trial::{Error, drive_metrics, settle, sync_metrics, verify_ends};
+use crate::trial::{Error, again, drive_metrics, settle, sync_metrics, verify_ends};
 use crate::workload::{self, Counters, Driven, PaceKind};
 
 /// Marker transactions are planned as at most this share of the offered ones: half of the 1 % that
@@ -33,13 +33,17 @@ pub(super) async fn run(
     cancel: &CancellationToken,
 ) -> Result<Outcome, Error> {
     draft.phases.enter(Phase::Provision, None);
-    bench.clear_target().await?;
+    bench.clear_target(cancel).await?;
     draft.phases.enter(Phase::Seed, None);
     bench.spoil();
     bench.seed(task, cancel).await?;
-    let mut session = Session::connect(&bench.lab.source).await?;
-    marker::create_table(&mut session, &bench.schema).await?;
-    session.close().await;
+    again(cancel, async || {
+        let mut session = Session::connect(&bench.lab.source).await?;
+        marker::create_table(&mut session, &bench.schema).await?;
+        session.close().await;
+        Ok(())
+    })
+    .await?;
     let (dump, from) = bench.dump(cancel).await?;
     bench.spoil();
     bench.restore(&dump, cancel).await?;
@@ -66,7 +70,9 @@ pub(super) async fn run(
     let life = CancellationToken::new();
     let (driven, window) = load(bench, task, draft, &replica, &sampler, &counters, cancel).await?;
     let stopped = Instant::now();
-    let source_end = source_end(bench, &mut sampler).await?;
+    // Nothing is written to the source after the last marker.
+    sampler.end_markers().await;
+    let source_end = bench.source_position(&life).await?;
     draft.source_end = Some(source_end.clone());
     if driven.interrupted {
         draft.interrupted_in = Some(draft.phase());
@@ -108,6 +114,9 @@ pub(super) async fn run(
         None => None,
     };
     draft.note(replica.remarks());
+    if applied.is_none() {
+        draft.blame(&last);
+    }
     if cancel.is_cancelled() {
         draft.verdict = Verdict::Unchecked { reason: "interrupted".to_owned() };
         return Err(Error::Interrupted);
@@ -238,15 +247,6 @@ async fn load(
         sampler.mark_window_end();
     }
     Ok((driven, window))
-}
-
-/// Stops the markers, then reads where the source stands: nothing is written after that.
-async fn source_end(bench: &Bench, sampler: &mut Sampler) -> Result<crate::mysql::Position, Error> {
-    sampler.end_markers().await;
-    let mut session = Session::connect(&bench.lab.source).await?;
-    let position = session.binlog_position().await?;
-    session.close().await;
-    Ok(position)
 }
 
 /// Applied rows and binlog bytes at the window's begin and end.

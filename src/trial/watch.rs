@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use crate::pipeline::Progress;
 use crate::probe::{Counters, ProbePlan, Sample, Sampler};
 use crate::telemetry::Gauges;
-use crate::trial::Error;
 use crate::trial::bench::{Bench, META_SCHEMA};
 use crate::trial::replica::Replica;
+use crate::trial::{Error, again};
 
 /// What the probes of a trial look at.
 #[derive(Debug)]
@@ -56,10 +56,19 @@ pub(super) async fn watch(bench: &Bench, watched: &Watched) -> Result<Sampler, E
         processes,
         samples: watched.samples.clone(),
     };
+    // Nothing counts yet, so that probes may start twice.
+    again(&CancellationToken::new(), async || {
+        let counters = counters(watched, &bench.gauges);
+        Ok(Sampler::start(plan.clone(), counters, &CancellationToken::new()).await?)
+    })
+    .await
+}
+
+fn counters(watched: &Watched, gauges: &Gauges) -> Counters {
     let (workload, progress) = (watched.counters.clone(), watched.progress.clone());
     let shown = watched.counters.clone();
-    let (gauges, before) = (bench.gauges.clone(), Mutex::new(None));
-    let counters = Counters {
+    let (gauges, before) = (gauges.clone(), Mutex::new(None));
+    Counters {
         committed_ops: Box::new(move || workload.as_ref().map_or(0, |c| c.committed())),
         applied_rows: Box::new(move || progress.as_ref().map_or(0, |p| p.borrow().rows)),
         on_sample: Box::new(move |sample| {
@@ -69,8 +78,7 @@ pub(super) async fn watch(bench: &Bench, watched: &Watched) -> Result<Sampler, E
             let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
             show(&gauges, before.replace(sample.clone()).as_ref(), sample);
         }),
-    };
-    Ok(Sampler::start(plan, counters, &CancellationToken::new()).await?)
+    }
 }
 
 /// Shows a sample on `/metrics`; rates are over the time since the sample before.

@@ -18,11 +18,10 @@ use super::offer::{Due, Offer, Window};
 use super::op::{Failure, Fate, Workload};
 use super::shard::Shard;
 use crate::error::ErrorClass;
+use crate::mysql::patience::RECONNECT_LIMIT;
 
 /// How often an op is tried before it counts as failed.
 const TRIES: u32 = 200;
-/// How long a client tries to connect again before the drive ends with an error.
-const RECONNECT_LIMIT: Duration = Duration::from_secs(30);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
 /// What all clients of a drive share.

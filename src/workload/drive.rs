@@ -20,6 +20,7 @@ use super::shard::{self, Shard};
 use super::sysbench::Oltp;
 use crate::event::{Event, Events};
 use crate::mysql::Endpoint;
+use crate::mysql::patience::{Patience, RECONNECT_LIMIT};
 
 /// Most ops that may be due and wait for a client; further ones are dropped and counted.
 const MOST_BACKLOG: usize = 1_000_000;
@@ -69,9 +70,16 @@ pub async fn drive(
     cancel: &CancellationToken,
 ) -> Result<Driven, Error> {
     let Settings::Sysbench(settings) = &plan.settings;
-    let oltp = tokio::select! {
-        oltp = Oltp::open(endpoint, &plan.schema, settings) => oltp?,
-        () = cancel.cancelled() => return Err(Error::Interrupted),
+    let mut patience = Patience::new(RECONNECT_LIMIT);
+    let oltp = loop {
+        let opened = tokio::select! {
+            opened = Oltp::open(endpoint, &plan.schema, settings) => opened,
+            () = cancel.cancelled() => return Err(Error::Interrupted),
+        };
+        match opened {
+            Err(error) if patience.allows(error.class()).await => {}
+            opened => break opened?,
+        }
     };
     drive_workload(oltp, plan, GRACE, counters, events, cancel).await
 }
@@ -144,7 +152,15 @@ async fn connect_all<W: Workload>(
             sessions.push(session??);
         }
         let workload = workload.clone();
-        connecting.spawn(async move { workload.connect().await });
+        connecting.spawn(async move {
+            let mut patience = Patience::new(RECONNECT_LIMIT);
+            loop {
+                match workload.connect().await {
+                    Err(error) if patience.allows(error.class()).await => {}
+                    connected => return connected,
+                }
+            }
+        });
     }
     while let Some(session) = connecting.join_next().await {
         sessions.push(session??);

@@ -13,6 +13,7 @@ use super::settings::Settings;
 use super::sysbench;
 use crate::error::ErrorClass;
 use crate::event::{Event, Events};
+use crate::mysql::patience::WORK_LIMIT;
 use crate::mysql::{Endpoint, Session, owner};
 
 /// Rows in one INSERT: with about 200 bytes of text each, near 512 KiB.
@@ -117,6 +118,7 @@ async fn take_steps(ground: &Arc<Ground>, clients: u32, steps: Vec<Step>) -> Res
         let (ground, steps, next) = (ground.clone(), steps.clone(), next.clone());
         running.spawn(async move {
             let mut session = Session::connect(&ground.endpoint).await?;
+            session.wait_up_to(WORK_LIMIT);
             let mut sql = Vec::new();
             while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                 ground.take(*step, &mut session, &mut sql).await?;

@@ -88,6 +88,34 @@ const CRATES: [(&str, &[&str]); 6] = [
     ("indicatif", &["cli"]),
 ];
 
+/// Where the clock on the wall is read: for names and for moments that people read. Whatever is
+/// subtracted or waited for goes by a monotonic clock, which nobody sets.
+const WALL_CLOCK: [(&str, &str); 6] = [
+    ("cli/conclude.rs", "the run's name"),
+    ("pipeline/builtin/child/units.rs", "moments of a unit's begin and end, whose length is apart"),
+    ("pipeline/builtin/dump/mod.rs", "moments in the dump's metadata, as mydumper has them"),
+    ("probe/marker.rs", "a column of markers for people who look at the table"),
+    ("sweep/mod.rs", "moments of a run's begin and end"),
+    ("trial/draft.rs", "moment of a trial's begin"),
+];
+
+#[test]
+fn a_clock_that_is_set_moves_no_figure() {
+    let mut found = std::collections::BTreeSet::new();
+    for source in sources() {
+        let reads = |(_, line): &(usize, &str)| {
+            ["SystemTime::now", "Timestamp::now", "Zoned::now"].iter().any(|now| line.contains(now))
+        };
+        if code(&source.text).any(|line| reads(&line)) {
+            let path = source.path.display().to_string();
+            let allowed =
+                WALL_CLOCK.iter().find(|(name, _)| path.ends_with(&format!("src/{name}")));
+            found.insert(allowed.unwrap_or_else(|| panic!("{path} reads the wall's clock")).0);
+        }
+    }
+    assert_eq!(found.len(), WALL_CLOCK.len(), "all that is allowed is needed: {found:?}");
+}
+
 struct Source {
     path: PathBuf,
     module: String,

@@ -13,6 +13,7 @@ use tokio::time::{Instant, interval_at};
 use super::{Context, output, progress};
 use crate::error::Exit;
 use crate::event::Events;
+use crate::mysql::Session;
 use crate::telemetry::Gauges;
 use crate::workload::{self, Counters, Snapshot};
 pub(super) use options::Arguments;
@@ -59,6 +60,8 @@ async fn prepare(arguments: &Arguments, context: &Context) -> anyhow::Result<Exi
 
 async fn drive(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let (endpoint, plan) = (arguments.endpoint()?, arguments.plan());
+    // A server that never was there is told at once; the drive is patient with one that goes away.
+    Session::connect(&endpoint).await?.close().await;
     let metrics = arguments.metrics.serve(&context.log).await?;
     let counters = Arc::new(Counters::default());
     let report = Report::new(arguments.script, arguments.clients);

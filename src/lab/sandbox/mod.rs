@@ -126,6 +126,11 @@ impl Sandbox {
         self.servers
     }
 
+    /// Whether both servers run, as far as the system tells.
+    pub fn is_alive(&self) -> bool {
+        self.servers.iter().all(|server| server.started == 0 || server.is_alive())
+    }
+
     /// Has a file or folder removed once the servers have stopped, even when dmbench is killed.
     ///
     /// # Errors

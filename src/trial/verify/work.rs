@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 
 use crate::event::{Event, Events};
+use crate::mysql::patience::WORK_LIMIT;
 use crate::mysql::{Endpoint, Session};
 use crate::trial::verify::Error;
 use crate::trial::verify::difference::{Difference, Fate, MOST_EXAMPLES, between};
@@ -44,6 +45,7 @@ impl SessionPair {
 /// Statements differ in their literals, so that none is worth keeping prepared.
 async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
     let mut session = Session::connect_with(endpoint, endpoint.opts().stmt_cache_size(0)).await?;
+    session.wait_up_to(WORK_LIMIT);
     session.execute("SET SESSION sql_mode = '', net_write_timeout = 600").await?;
     Ok(session)
 }

@@ -5,6 +5,7 @@
 
 mod crash;
 mod exits;
+mod fault;
 mod hot_keys;
 mod interrupt;
 
@@ -87,12 +88,17 @@ struct Running {
 impl Running {
     /// Starts `dmbench run t.toml`.
     fn start(task: &str) -> Running {
+        Running::start_by(&[], task)
+    }
+
+    /// As [`Running::start`], by a program that runs another one in its own place.
+    fn start_by(launcher: &[&str], task: &str) -> Running {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let folder = tempfile::Builder::new().prefix("dmbench-run-").tempdir().expect("folder");
         fs::write(folder.path().join("t.toml"), task).expect("task");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{number}", std::process::id());
-        let child = launch(folder.path(), &mark, 1, &[]);
+        let child = launch(launcher, folder.path(), &mark, 1, &[]);
         Running { folder, mark, child, invocation: 1 }
     }
 
@@ -102,7 +108,7 @@ impl Running {
         let run = self.run_folder();
         let run = run.to_str().expect("plain");
         let (folder, mark) = (self.folder.path(), &self.mark);
-        self.child = launch(folder, mark, self.invocation, &["--resume", run]);
+        self.child = launch(&[], folder, mark, self.invocation, &["--resume", run]);
     }
 
     /// What it wrote to standard error so far.
@@ -155,6 +161,16 @@ impl Running {
     /// Runs a statement on `source` or `target`, once the run has noted where that is. The session
     /// lasts as long as what is returned.
     fn execute(&mut self, end: &str, password: &str, statement: &str) -> (Session, Runtime) {
+        self.try_execute(end, password, statement).expect("the sandbox lets root in")
+    }
+
+    /// As [`Running::execute`], by a server that may refuse.
+    fn try_execute(
+        &mut self,
+        end: &str,
+        password: &str,
+        statement: &str,
+    ) -> Result<(Session, Runtime), dmbench::mysql::session::Error> {
         let address = self.wait("the servers' addresses", |running| {
             let run = Store::open(&running.find_run_folder()?).run().ok()?;
             let lab = run.tasks.first()?.lab.clone()?;
@@ -167,9 +183,9 @@ impl Running {
         let session = runtime.block_on(async {
             let mut session = Session::connect(&endpoint).await?;
             session.execute(statement).await?;
-            Ok::<_, dmbench::mysql::session::Error>(session)
+            Ok(session)
         });
-        (session.expect("the sandbox lets root in"), runtime)
+        Ok((session?, runtime))
     }
 
     /// Sends dmbench a signal.
@@ -233,11 +249,13 @@ impl Drop for Running {
     }
 }
 
-fn launch(folder: &Path, mark: &str, invocation: u32, words: &[&str]) -> Child {
+fn launch(launcher: &[&str], folder: &Path, mark: &str, invocation: u32, words: &[&str]) -> Child {
     let file = |name: &str| {
         fs::File::create(folder.join(format!("{name}-{invocation}"))).expect("a file for output")
     };
-    Command::new(DMBENCH)
+    let mut program = launcher.iter().copied().chain([DMBENCH]);
+    Command::new(program.next().expect("at least dmbench"))
+        .args(program)
         .args(["run", "t.toml", "--out", "out", "--metrics", "127.0.0.1:0"])
         .args(words)
         .current_dir(folder)

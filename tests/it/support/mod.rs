@@ -114,6 +114,14 @@ pub fn changed_pair(flavor: Flavor) -> &'static Pair {
     }
 }
 
+/// Source and target for one test alone, which may do with them what it likes.
+pub fn fresh_pair(flavor: Flavor) -> Pair {
+    match flavor {
+        Flavor::Mariadb => start_apart(Program::Mariadb, Program::Mariadb),
+        _ => start_apart(Program::Mysql, Program::Mysql),
+    }
+}
+
 /// MySQL as source, MariaDB as target.
 pub fn mixed_pair() -> &'static Pair {
     static MIXED: OnceLock<Pair> = OnceLock::new();

@@ -141,6 +141,13 @@ impl Units {
             Ok(()) => self.run_load().await,
             Err(error) => Err(Failure::new(error.to_string(), error.class())),
         };
+        // Before the end, behind which nobody listens.
+        if let Ok(loaded) = &loaded
+            && loaded.retried > 0
+        {
+            let text = format!("{} INSERTs of the load were tried again", loaded.retried);
+            self.tell(UnitEvent::Remark { unit: Unit::Load, text }).await;
+        }
         let (tally, outcome) = match loaded {
             Ok(loaded) => (
                 Ok(Tally {
@@ -309,7 +316,11 @@ fn remarks(synced: &sync::Synced) -> Vec<String> {
             .push(format!("{compacted} of {rows} row changes became part of another of their row"));
     }
     if synced.retries > 0 {
-        remarks.push(format!("{} transactions on the target were tried again", synced.retries));
+        remarks.push(format!(
+            "{} transactions on the target were tried again, the last because: {}",
+            synced.retries,
+            synced.trouble.as_deref().unwrap_or("no reason was given")
+        ));
     }
     remarks
 }

@@ -31,13 +31,13 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
-    /// A statement failed as often as it was tried.
-    #[error("load {path} after {attempts} attempts: {source}")]
-    Attempts {
+    /// Trying again did not help.
+    #[error("load {path} within {} s: {source}", after.as_secs())]
+    GaveUp {
         /// The file.
         path: PathBuf,
-        /// How often it was tried.
-        attempts: u32,
+        /// How long it was tried.
+        after: std::time::Duration,
         /// The last failure.
         source: SessionError,
     },
@@ -70,7 +70,7 @@ impl Error {
             Error::Owner(error) => error.class(),
             Error::File { .. }
             | Error::Text { .. }
-            | Error::Attempts { .. }
+            | Error::GaveUp { .. }
             | Error::UnknownFate { .. } => ErrorClass::Lab,
             Error::Cancelled => ErrorClass::Transient,
             Error::Writer { .. } => ErrorClass::Bug,

@@ -40,6 +40,8 @@ pub struct Loaded {
     pub bytes: u64,
     /// INSERT statements, each a transaction.
     pub statements: u64,
+    /// INSERTs that were tried again, once for each further try.
+    pub retried: u64,
     /// Time of transactions from the first attempt to success (µs).
     pub transaction: Histogram,
     /// Time of statements, successful attempts only (µs).
@@ -175,6 +177,7 @@ async fn write_files(
         loaded.rows += part.rows;
         loaded.bytes += part.bytes;
         loaded.statements += part.statements;
+        loaded.retried += part.retried;
         loaded.transaction.merge(&part.transaction);
         loaded.statement.merge(&part.statement);
     }
@@ -204,6 +207,7 @@ async fn write_all(
         });
         written.await?;
     }
+    loaded.retried = writer.retried;
     loaded.transaction = writer.transaction.clone();
     loaded.statement = writer.statement.clone();
     writer.close().await;

@@ -5,13 +5,12 @@
 //! same rows are written once more by REPLACE, which gives the same end where a key tells rows apart.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use mysql_async::prelude::Queryable;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
 use crate::error::ErrorClass;
+use crate::mysql::patience::{APPLY_LIMIT, Patience};
 use crate::mysql::session::{Error as SessionError, quote_name};
 use crate::mysql::{Endpoint, Flavor, Session};
 use crate::pipeline::builtin::dump::layout::HEADER;
@@ -21,12 +20,6 @@ use crate::stats::Histogram;
 
 /// Bytes read from a file at once.
 const PIECE: usize = 256 * 1024;
-
-/// How often a statement is tried, a lost connection included.
-const ATTEMPTS: u32 = 6;
-
-/// Wait before the second attempt; doubled each time.
-const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// A file of rows.
 #[derive(Debug, Clone)]
@@ -48,6 +41,8 @@ pub(super) struct Written {
 pub(super) struct Writer {
     session: Session,
     schema: String,
+    /// INSERTs that were tried again, once for each further try.
+    pub(super) retried: u64,
     /// Time of each transaction from its first attempt to its success (µs).
     pub(super) transaction: Histogram,
     /// Time of each statement's successful attempt (µs).
@@ -55,10 +50,20 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Connects; tries again where that may help.
     pub(super) async fn connect(target: &Endpoint) -> Result<Writer, SessionError> {
+        let mut patience = Patience::new(APPLY_LIMIT);
+        let session = loop {
+            match connect(target).await {
+                Ok(session) => break session,
+                Err(error) if patience.allows(error.class()).await => drop(error),
+                Err(error) => return Err(error),
+            }
+        };
         Ok(Writer {
-            session: connect(target).await?,
+            session,
             schema: String::new(),
+            retried: 0,
             transaction: Histogram::default(),
             statement: Histogram::default(),
         })
@@ -74,7 +79,9 @@ impl Writer {
         let file_error = |source| Error::File { path: path.clone(), source };
         let text_error =
             |e: &dyn std::error::Error| Error::Text { path: path.clone(), why: e.to_string() };
-        self.use_schema(&file.schema).await?;
+        if let Err(error) = self.use_schema(&file.schema).await {
+            self.reconnect(file, error, &mut Patience::new(APPLY_LIMIT)).await?;
+        }
         let mut disk = tokio::fs::File::open(path).await.map_err(file_error)?;
         let mut splitter = Splitter::new();
         loop {
@@ -110,90 +117,92 @@ impl Writer {
 
     /// Runs one statement that is not an INSERT, without measuring it.
     async fn run(&mut self, path: &Path, statement: &[u8]) -> Result<(), Error> {
-        self.session.conn().query_drop(statement).await.map_err(|source| Error::Text {
-            path: path.to_owned(),
-            why: self.session.statement_error(&shown(statement), source).to_string(),
-        })
+        let done = self.session.execute(statement).await;
+        done.map(drop)
+            .map_err(|error| Error::Text { path: path.to_owned(), why: error.to_string() })
     }
 
     async fn insert(&mut self, file: &RowFile, mut statement: Vec<u8>) -> Result<Written, Error> {
         let bytes = statement.len() as u64;
         let began = Instant::now();
-        let (mut attempt, mut replaced) = (1, false);
+        let mut patience = Patience::new(APPLY_LIMIT);
+        let mut replaced = false;
         loop {
             let tried = Instant::now();
-            let Err(source) = self.session.conn().query_drop(&statement[..]).await else {
-                self.statement.record_duration(tried.elapsed());
-                self.transaction.record_duration(began.elapsed());
-                // REPLACE counts a row twice when it was there, so its rows are counted in the text.
-                let affected = self.session.conn().affected_rows();
-                let rows = if replaced { row_count(&statement) } else { affected };
-                return Ok(Written { rows, bytes });
+            let error = match self.session.execute(&statement).await {
+                Ok(affected) => {
+                    self.statement.record_duration(tried.elapsed());
+                    self.transaction.record_duration(began.elapsed());
+                    // REPLACE counts a row twice when it was there, so its rows are counted in the
+                    // text.
+                    let rows = if replaced { row_count(&statement) } else { affected };
+                    return Ok(Written { rows, bytes });
+                }
+                Err(error) => error,
             };
-            let error = self.session.statement_error(&shown(&statement), source);
-            if error.class() != ErrorClass::Transient {
-                return Err(error.into());
-            }
-            let lost = error.is_disconnect() || error.code() == Some(SHUTDOWN);
+            let lost = error.is_disconnect();
             if lost && !file.has_key {
                 return Err(Error::UnknownFate { path: file.path.clone(), source: error });
-            }
-            if attempt == ATTEMPTS {
-                return Err(Error::Attempts {
-                    path: file.path.clone(),
-                    attempts: attempt,
-                    source: error,
-                });
             }
             if lost && !replaced {
                 statement.splice(..INSERT.len(), *REPLACE);
                 replaced = true;
             }
-            tokio::time::sleep(FIRST_WAIT * 2u32.pow(attempt - 1)).await;
-            attempt += 1;
+            self.retried += 1;
             if lost {
-                attempt = self.reconnect(file, attempt).await?;
+                self.reconnect(file, error, &mut patience).await?;
+            } else {
+                wait(file, error, &mut patience).await?;
             }
         }
     }
 
-    /// Connects again, with as many attempts as are left. Returns the number of the next attempt.
-    async fn reconnect(&mut self, file: &RowFile, mut attempt: u32) -> Result<u32, Error> {
-        let endpoint = self.session.endpoint().clone();
+    /// Connects again after a failure.
+    async fn reconnect(
+        &mut self,
+        file: &RowFile,
+        mut error: SessionError,
+        patience: &mut Patience,
+    ) -> Result<(), Error> {
         loop {
-            match connect(&endpoint).await {
+            wait(file, error, patience).await?;
+            self.schema.clear();
+            error = match connect(&self.session.endpoint().clone()).await {
                 Ok(session) => {
                     self.session = session;
-                    self.schema.clear();
-                    self.use_schema(&file.schema).await?;
-                    return Ok(attempt);
+                    match self.use_schema(&file.schema).await {
+                        Ok(()) => return Ok(()),
+                        Err(error) => error,
+                    }
                 }
-                Err(source) if attempt >= ATTEMPTS => {
-                    return Err(Error::Attempts {
-                        path: file.path.clone(),
-                        attempts: attempt,
-                        source,
-                    });
-                }
-                Err(_) => {
-                    tokio::time::sleep(FIRST_WAIT * 2u32.pow(attempt)).await;
-                    attempt += 1;
-                }
-            }
+                Err(error) => error,
+            };
         }
     }
+}
+
+/// Waits until the next try is due.
+async fn wait(file: &RowFile, error: SessionError, patience: &mut Patience) -> Result<(), Error> {
+    let class = error.class();
+    if patience.allows(class).await {
+        return Ok(());
+    }
+    Err(match class {
+        ErrorClass::Transient => {
+            Error::GaveUp { path: file.path.clone(), after: APPLY_LIMIT, source: error }
+        }
+        _ => error.into(),
+    })
 }
 
 const INSERT: &[u8] = b"INSERT INTO";
 const REPLACE: &[u8; 12] = b"REPLACE INTO";
 
-/// `ER_SERVER_SHUTDOWN`: the connection goes next, and the statement's fate with it.
-const SHUTDOWN: u16 = 1053;
-
 /// A session that takes values exactly as they were dumped: zero dates and explicit zeros for
 /// AUTO_INCREMENT pass, a value that does not fit is an error and never changed in silence.
 pub(super) async fn connect(target: &Endpoint) -> Result<Session, SessionError> {
     let mut session = Session::connect(target).await?;
+    session.wait_up_to(APPLY_LIMIT);
     session
         .execute(
             "SET SESSION foreign_key_checks = 0, sql_mode = 'NO_AUTO_VALUE_ON_ZERO,\
@@ -213,10 +222,6 @@ fn is_insert(statement: &[u8]) -> bool {
 /// The header sets what [`connect`] has set; running it once per file would only cost round trips.
 fn is_in_header(statement: &[u8]) -> bool {
     HEADER.lines().any(|line| line.trim_end_matches(';').as_bytes() == statement)
-}
-
-fn shown(statement: &[u8]) -> String {
-    String::from_utf8_lossy(&statement[..statement.len().min(640)]).into_owned()
 }
 
 /// Rows of an INSERT as the dump unit writes it: each begins a line.

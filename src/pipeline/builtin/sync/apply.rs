@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use mysql_async::prelude::Queryable as _;
-
 use crate::error::ErrorClass;
+use crate::mysql::patience::APPLY_LIMIT;
 use crate::mysql::session::Error as SessionError;
 use crate::mysql::{Endpoint, Flavor, Session};
 use crate::pipeline::builtin::sync::change::RowChange;
@@ -95,11 +94,7 @@ impl SqlApplier {
     }
 
     async fn run(&mut self, sql: &[u8]) -> Result<u64, SessionError> {
-        let conn = self.session.conn();
-        match conn.query_drop(sql).await {
-            Ok(()) => Ok(conn.affected_rows()),
-            Err(source) => Err(self.session.statement_error(&String::from_utf8_lossy(sql), source)),
-        }
+        self.session.execute(sql).await
     }
 
     /// Everything but the COMMIT: a failure leaves nothing behind.
@@ -154,10 +149,9 @@ impl Applier for SqlApplier {
             .await
             .map_err(|error| Failure { error, fate: Fate::RolledBack })?;
         if let Err(error) = self.run(b"COMMIT").await {
-            // An answer of the server means that it refused; only silence leaves the fate open,
-            // and a server going down.
-            let answered = error.code().is_some_and(|code| code != 1053 && code != 8501);
-            let fate = if answered { Fate::RolledBack } else { Fate::Unknown };
+            // An answer of the server means that it refused; silence leaves the fate open, and so
+            // does a session that was ended meanwhile.
+            let fate = if error.is_disconnect() { Fate::Unknown } else { Fate::RolledBack };
             return Err(Failure { error: error.into(), fate });
         }
         timing.transaction.record_duration(began.elapsed());
@@ -177,6 +171,7 @@ pub(super) async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
     // Matched rows, not changed ones: an UPDATE to the same values is no mismatch.
     let opts = endpoint.opts().client_found_rows(true);
     let mut session = Session::connect_with(endpoint, opts).await?;
+    session.wait_up_to(APPLY_LIMIT);
     session
         .execute(&format!(
             "SET SESSION sql_mode = '{SQL_MODE}', foreign_key_checks = 0, autocommit = 1"

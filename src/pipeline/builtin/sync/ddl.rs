@@ -51,7 +51,9 @@ pub(super) fn meaning(sql: &str, schema: &str, schemas: &[String]) -> Meaning {
     let replicated = |schema: &str| schemas.iter().any(|known| known == schema);
     let verb = words.next_word();
     match verb.as_str() {
-        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "LOAD" if replicated(schema) => {
+        "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "LOAD" | "WITH"
+            if replicated(schema) || words.qualify(replicated) =>
+        {
             Meaning::Refuse("it is a statement where rows are due: binlog_format must be ROW")
         }
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "RENAME" => {
@@ -75,6 +77,14 @@ impl Words<'_> {
             }
             _ => String::new(),
         }
+    }
+
+    /// Whether something of a replicated schema is named with its schema.
+    fn qualify(&self, replicated: impl Fn(&str) -> bool) -> bool {
+        self.tokens.windows(2).any(|pair| match pair {
+            [Token::Word(name) | Token::Quoted(name), Token::Symbol('.')] => replicated(name),
+            _ => false,
+        })
     }
 
     fn skip(&mut self, words: &[&str]) {
@@ -372,8 +382,9 @@ mod tests {
         ] {
             assert_eq!(of(sql), Meaning::Nothing, "{sql}");
         }
-        let insert = "INSERT INTO t VALUES (1)";
-        assert_eq!(meaning(insert, "other", &["bench".to_owned()]), Meaning::Nothing);
+        for sql in ["INSERT INTO t VALUES (1)", "UPDATE other.t SET a = 1"] {
+            assert_eq!(meaning(sql, "other", &["bench".to_owned()]), Meaning::Nothing, "{sql}");
+        }
     }
 
     #[test]
@@ -386,6 +397,20 @@ mod tests {
             "CREATE TABLE `t` (`a` int) START TRANSACTION",
         ] {
             assert!(matches!(of(sql), Meaning::Refuse(_)), "{sql}");
+        }
+    }
+
+    /// The schema in use says nothing of a statement that names its tables in full.
+    #[test]
+    fn a_statement_from_elsewhere_is_refused_by_the_tables_it_names() {
+        for sql in [
+            "UPDATE bench.t SET a = 1",
+            "insert into `bench`.`t` values (1)",
+            "DELETE t FROM other.t JOIN bench.u USING (id)",
+            "WITH c AS (SELECT 1) UPDATE bench.t SET a = 1",
+        ] {
+            let refused = meaning(sql, "", &["bench".to_owned()]);
+            assert!(matches!(refused, Meaning::Refuse(_)), "{sql}");
         }
     }
 }

@@ -9,6 +9,7 @@
 //! A server goes on executing a DDL whose client is gone. A lock of the session, which the server
 //! gives back only when that session is over, keeps the next process waiting until then.
 
+use crate::mysql::patience::WORK_LIMIT;
 use crate::mysql::session::{Error as SessionError, quote_name};
 use crate::mysql::{Endpoint, Flavor, Session};
 use crate::pipeline::builtin::checkpoint::{Checkpoints, PendingDdl, TableMark};
@@ -177,6 +178,7 @@ impl Definer for SqlDefiner {
 
     async fn define(&mut self, ddl: &Ddl) -> Result<(), Error> {
         let error = |source| Error::Ddl { position: ddl.end.to_string(), source: Box::new(source) };
+        self.session.wait_up_to(WORK_LIMIT);
         if !ddl.schema.is_empty() {
             let used = format!("USE {}", quote_name(&ddl.schema));
             self.session.execute(&used).await.map_err(error)?;

@@ -124,6 +124,7 @@ impl Shared {
             compacted: get(&counters.compacted),
             serial: serial.into_iter().collect(),
             retries: get(&counters.retries),
+            trouble: counters.trouble(),
             ddl: get(&counters.ddl),
             source_transactions: self.tracker.completed(),
             position: self.tracker.applied(),

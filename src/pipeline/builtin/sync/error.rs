@@ -32,7 +32,7 @@ pub enum Error {
         source: Box<session::Error>,
     },
     /// Trying again did not help.
-    #[error("apply rows within {} s: {source}", after.as_secs())]
+    #[error("go on with sync within {} s: {source}", after.as_secs())]
     GaveUp {
         /// How long it was tried.
         after: Duration,

@@ -2,50 +2,49 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::error::ErrorClass;
+use crate::mysql::patience::{APPLY_LIMIT, Patience};
 use crate::pipeline::builtin::sync::error::Error;
-
-/// How long something is tried again before the unit gives up.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Tries of one thing.
 #[derive(Debug)]
 pub(super) struct Retry {
-    began: Option<Instant>,
-    pause: Duration,
+    limit: Duration,
+    patience: Patience,
 }
 
 impl Retry {
+    /// For [`APPLY_LIMIT`].
     pub(super) fn new() -> Retry {
-        Retry { began: None, pause: Duration::from_millis(20) }
+        Retry::within(APPLY_LIMIT)
+    }
+
+    pub(super) fn within(limit: Duration) -> Retry {
+        Retry { limit, patience: Patience::new(limit) }
     }
 
     /// Waits until the next try is due.
     ///
     /// # Errors
     /// The failure itself when trying again cannot help; [`Error::GaveUp`] when it has not helped for
-    /// two minutes.
+    /// the whole limit.
     pub(super) async fn after(&mut self, failure: impl Into<Error>) -> Result<(), Error> {
         let failure = failure.into();
-        if failure.class() != ErrorClass::Transient {
-            return Err(failure);
+        let class = failure.class();
+        if self.patience.allows(class).await {
+            return Ok(());
         }
-        if self.began.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-            return Err(Error::GaveUp { after: PATIENCE, source: Box::new(failure) });
-        }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        Ok(())
+        Err(match class {
+            ErrorClass::Transient => Error::GaveUp { after: self.limit, source: Box::new(failure) },
+            _ => failure,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
     use crate::pipeline::builtin::sync::memory::broken;
 
@@ -61,7 +60,7 @@ mod tests {
             }
         };
         assert!(matches!(last, Error::GaveUp { .. }), "{last}");
-        assert!(tries > 50 && began.elapsed() < PATIENCE + LONGEST_PAUSE * 2);
+        assert!(tries > 50 && began.elapsed() < APPLY_LIMIT + Duration::from_secs(4));
         let hopeless = Error::Order { what: "x" };
         assert!(matches!(retry.after(hopeless).await, Err(Error::Order { .. })));
     }

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::mysql::patience::RETRY_LIMIT;
 use crate::mysql::{Endpoint, Position, Session, owner};
 use crate::pipeline::builtin::Sync;
 use crate::pipeline::builtin::checkpoint::TableCheckpoints;
@@ -13,6 +14,7 @@ use crate::pipeline::builtin::sync::apply::SqlApplier;
 use crate::pipeline::builtin::sync::define::SqlDefiner;
 use crate::pipeline::builtin::sync::drive::{Parts, drive};
 use crate::pipeline::builtin::sync::error::{Error, ended};
+use crate::pipeline::builtin::sync::retry::Retry;
 use crate::pipeline::builtin::sync::start::Start;
 use crate::pipeline::builtin::sync::stream::{LiveChanges, Origin};
 use crate::pipeline::{Progress, State, Unit};
@@ -67,6 +69,8 @@ pub struct Synced {
     pub serial: Vec<String>,
     /// Transactions on the target that were tried again.
     pub retries: u64,
+    /// The last failure of those.
+    pub trouble: Option<String>,
     /// DDL executed.
     pub ddl: u64,
     /// Source transactions with replicated rows, applied whole.
@@ -128,6 +132,37 @@ async fn replicate(
     progress: &watch::Sender<Progress>,
     drain: impl Future<Output = ()>,
 ) -> Result<Synced, Error> {
+    let mut retry = Retry::within(RETRY_LIMIT);
+    let (start, parts) = loop {
+        match connect(settings, setup).await {
+            Ok(connected) => break connected,
+            Err(error) => retry.after(error).await?,
+        }
+    };
+    progress.send_modify(|progress| {
+        progress.state = State::Held;
+        progress.read = Some(start.position.clone());
+        progress.applied = Some(start.position.clone());
+        progress.durable = Some(start.position.clone());
+    });
+    let mut drain = pin!(drain);
+    let drained_while_held = tokio::select! {
+        () = released => false,
+        () = &mut drain => true,
+    };
+    progress.send_modify(|progress| progress.state = State::Running);
+    let drain = async {
+        if !drained_while_held {
+            drain.await;
+        }
+    };
+    drive(settings, start, parts, progress, drain).await
+}
+
+type LiveParts = Parts<LiveChanges, SqlApplier, SqlDefiner, TableCheckpoints>;
+
+/// Makes all connections and asks for the binlog. May be done again.
+async fn connect(settings: &Sync, setup: &Setup) -> Result<(Start, LiveParts), Error> {
     refuse_foreign_schemas(setup).await?;
     let mut checkpoints =
         TableCheckpoints::open(&setup.target, &setup.meta_schema, &setup.name, &setup.run).await?;
@@ -141,25 +176,7 @@ async fn replicate(
         server_id: setup.server_id,
     };
     let stream = LiveChanges::open(origin, &start.position).await?;
-    progress.send_modify(|progress| {
-        progress.state = State::Held;
-        progress.read = Some(start.position.clone());
-        progress.applied = Some(start.position.clone());
-        progress.durable = Some(start.position.clone());
-    });
-    let mut drain = pin!(drain);
-    let drained_while_held = tokio::select! {
-        () = released => false,
-        () = &mut drain => true,
-    };
-    progress.send_modify(|progress| progress.state = State::Running);
-    let parts = Parts { stream, appliers, definer, checkpoints };
-    let drain = async {
-        if !drained_while_held {
-            drain.await;
-        }
-    };
-    drive(settings, start, parts, progress, drain).await
+    Ok((start, Parts { stream, appliers, definer, checkpoints }))
 }
 
 async fn connect_workers(settings: &Sync, target: &Endpoint) -> Result<Vec<SqlApplier>, Error> {

@@ -85,6 +85,8 @@ pub(super) struct Counters {
     pub(super) compacted: AtomicU64,
     /// Transactions tried again.
     pub(super) retries: AtomicU64,
+    /// The last failure of a transaction that was tried again.
+    pub(super) trouble: Mutex<Option<String>>,
     /// DDL executed.
     pub(super) ddl: AtomicU64,
     /// Row changes waiting in the workers' queues or being applied.
@@ -97,6 +99,13 @@ pub(super) struct Counters {
     pub(super) read: Mark,
     /// Position of the stored checkpoint.
     pub(super) durable: Mark,
+}
+
+impl Counters {
+    /// The last failure of a transaction that was tried again.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A position that one part sets and others look at.

@@ -1,7 +1,7 @@
 //! A worker: takes row changes from its queue and applies them in batches.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -110,6 +110,8 @@ impl Worker {
                 self.count_repeated(rows, replay);
             }
             count(&self.counters.retries, 1);
+            *self.counters.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(failure.error.to_string());
             retry.after(failure.error).await?;
             while let Err(error) = applier.recover().await {
                 retry.after(error).await?;
