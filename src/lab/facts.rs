@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::lab::Lab;
-use crate::mysql::Session;
 use crate::mysql::session::Error;
+use crate::mysql::{Flavor, Session};
 use crate::record::{LabFacts, Machine, ServerFacts};
 
 /// Settings that bear on throughput, lag or what a binlog holds. Servers lack some; those are left
@@ -72,8 +72,9 @@ const SETTINGS: [&str; 52] = [
 /// # Errors
 /// When the server cannot be asked; a setting that it lacks is no error.
 pub async fn server_facts(session: &mut Session) -> Result<ServerFacts, Error> {
-    let names: Vec<_> = SETTINGS.iter().map(|name| format!("'{name}'")).collect();
-    let names = names.join(", ");
+    let flavor = session.server().flavor;
+    let names = SETTINGS.iter().filter(|name| flavor != Flavor::Tidb || !is_idle_on_tidb(name));
+    let names = names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
     let sql = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");
     let settings: BTreeMap<String, String> = session
         .rows(&sql)
@@ -87,6 +88,20 @@ pub async fn server_facts(session: &mut Session) -> Result<ServerFacts, Error> {
         address: session.endpoint().address.to_string(),
         settings,
     })
+}
+
+/// Whether TiDB only pretends to have a setting, to please MySQL's clients: it has no binlog and no
+/// InnoDB, so that its `sync_binlog = 0` says nothing about what survives a crash.
+fn is_idle_on_tidb(name: &str) -> bool {
+    let family = ["binlog_", "gtid_", "innodb_", "replica_"].iter().any(|f| name.starts_with(f));
+    let alone = [
+        "default_storage_engine",
+        "enforce_gtid_consistency",
+        "log_bin",
+        "performance_schema",
+        "sync_binlog",
+    ];
+    family || alone.contains(&name)
 }
 
 /// Reads identity and settings of both ends, with what is emulated between them.

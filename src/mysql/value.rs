@@ -205,6 +205,12 @@ fn write_text(bytes: &[u8], charset: &str, out: &mut Vec<u8>) {
             write_quoted(bytes, out);
         }
         "latin1" => write_quoted(latin1_to_utf8(bytes).as_bytes(), out),
+        // TiDB has the character set but not its introducer (error 1115).
+        "gbk" => {
+            out.extend_from_slice(b"CONVERT(");
+            write_hex(bytes, out);
+            out.extend_from_slice(b" USING gbk)");
+        }
         _ => {
             out.push(b'_');
             out.extend_from_slice(charset.as_bytes());
@@ -362,7 +368,7 @@ mod tests {
         assert_eq!(text("Grüße".as_bytes(), "utf8mb4"), "'Grüße'");
         assert_eq!(text(b"Gr\xfc\x80\x81", "latin1"), "'Grü€\u{81}'");
         assert_eq!(text(b"plain", "gbk"), "'plain'");
-        assert_eq!(text(b"\xba\xba\x5c", "gbk"), "_gbk x'BABA5C'");
+        assert_eq!(text(b"\xba\xba\x5c", "gbk"), "CONVERT(x'BABA5C' USING gbk)");
         assert_eq!(text(b"\x00A", "utf16"), "_utf16 x'0041'");
         assert_eq!(text(b"\xff", "utf8mb4"), "_utf8mb4 x'FF'");
     }

@@ -9,6 +9,7 @@ use dmbench::event::Events;
 use dmbench::lab::facts;
 use dmbench::lab::sandbox::{self, Needs, Process, Program, Sandbox, Settings};
 use dmbench::mysql::{Endpoint, Flavor, Secret, Session};
+use dmbench::record::LabFacts;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio_util::sync::CancellationToken;
 
@@ -87,6 +88,23 @@ async fn facts_name_the_settings_that_bear_on_the_numbers() {
         assert_eq!(facts.settings.contains_key("gtid_mode"), flavor == Flavor::Mysql);
         assert_eq!(facts.settings.contains_key("gtid_strict_mode"), flavor == Flavor::Mariadb);
     }
+}
+
+#[tokio::test]
+async fn tidb_answers_as_target_and_lets_nobody_in_without_the_password() {
+    if !support::has_tidb() {
+        return;
+    }
+    let pair = support::pair(Flavor::Tidb);
+    let mut target = pair.target_session().await;
+    assert_eq!(target.server().flavor, Flavor::Tidb);
+    let facts = facts::server_facts(&mut target).await.expect("facts");
+    assert!(facts.server.starts_with("TiDB ") && facts.settings.contains_key("tidb_txn_mode"));
+    assert!(!facts.settings.contains_key("sync_binlog"), "it has no binlog to sync");
+    let open = Endpoint { password: Secret::default(), ..pair.target().clone() };
+    let refused = Session::connect(&open).await.map(|_| ()).expect_err("no password");
+    assert_eq!(refused.code(), Some(1045), "{refused}");
+    assert!(pair.lab().emulated[LabFacts::TARGET_STORAGE].contains("no TiKV"));
 }
 
 async fn start(

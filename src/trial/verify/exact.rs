@@ -10,8 +10,8 @@ use mysql_async::Value;
 
 use crate::trial::verify::canonical::Kind;
 
-/// Whether 0.0 and -0.0 are different values. MariaDB stores -0.0 as 0.0, so that a pair with a
-/// MariaDB in it can never agree on the sign.
+/// Whether 0.0 and -0.0 are different values. MariaDB and TiDB store -0.0 as 0.0, so that a pair with
+/// one of them in it can never agree on the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Zero {
     /// Zeros are told apart by their bits.

@@ -93,8 +93,8 @@ impl Survey {
 }
 
 fn zero(pair: &SessionPair) -> Zero {
-    let flavors = [pair.source.server().flavor, pair.target.server().flavor];
-    if flavors.contains(&Flavor::Mariadb) { Zero::Unsigned } else { Zero::Signed }
+    let keeps_sign = |session: &Session| session.server().flavor == Flavor::Mysql;
+    if keeps_sign(&pair.source) && keeps_sign(&pair.target) { Zero::Signed } else { Zero::Unsigned }
 }
 
 async fn names(
