@@ -13,13 +13,11 @@ use std::path::Path;
 use dmbench::mysql::{Endpoint, Flavor, Session};
 use dmbench::pipeline::builtin::{Dump, Load, dump, load};
 use dmbench::pipeline::{Context, Progress, Unit};
-use mysql_async::consts::ColumnType;
-use mysql_async::{Column, Row, Value};
 use rand::RngExt;
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{DMBENCH, Pair, locked_pair};
+use crate::support::{DMBENCH, Pair, locked_pair, row_text};
 
 /// Flavours that both can be source.
 const SOURCES: [Flavor; 2] = [Flavor::Mysql, Flavor::Mariadb];
@@ -88,20 +86,7 @@ async fn load_from(target: &Endpoint, folder: &Path) -> load::Loaded {
 /// All rows of a table in an order of our own, by the binary protocol, so that floats are exact.
 async fn content(session: &mut Session, table: &str) -> Vec<String> {
     let rows = session.rows_with(&format!("SELECT * FROM {table}"), ()).await.expect("rows");
-    let mut rows: Vec<_> = rows.into_iter().map(shown).collect();
+    let mut rows: Vec<_> = rows.into_iter().map(row_text).collect();
     rows.sort();
     rows
-}
-
-/// A row as text. JSON is parsed: each server has its own order of keys.
-fn shown(row: Row) -> String {
-    let columns = row.columns();
-    let parse = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).expect("JSON");
-    let value = |(column, value): (&Column, Value)| match value {
-        Value::Bytes(bytes) if column.column_type() == ColumnType::MYSQL_TYPE_JSON => {
-            parse(&bytes).to_string()
-        }
-        other => format!("{other:?}"),
-    };
-    columns.iter().zip(row.unwrap()).map(value).collect::<Vec<_>>().join(", ")
 }

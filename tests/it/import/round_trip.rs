@@ -19,8 +19,12 @@ async fn round_trip(source: &Endpoint, target: &Endpoint, schema: &str, tables: 
     let mut target = Session::connect(target).await.expect("connected");
     for table in tables {
         let table = format!("{}.{}", quote_name(schema), quote_name(table));
-        let (there, here) =
+        let (mut there, here) =
             (content(&mut source, &table).await, content(&mut target, &table).await);
+        if target.server().flavor == Flavor::Tidb {
+            // It stores no sign of zero.
+            there.iter_mut().for_each(|row| *row = row.replace(" -0,", " 0,"));
+        }
         assert_eq!(here, there, "{table}");
     }
     assert_eq!(loaded.rows, dumped.rows);

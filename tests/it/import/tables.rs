@@ -100,7 +100,7 @@ async fn fill_texts(session: &mut Session) {
     session
         .execute(
             "CREATE TABLE texts (id MEDIUMINT AUTO_INCREMENT PRIMARY KEY, t MEDIUMTEXT, \
-             l VARCHAR(200) CHARACTER SET latin1, fixed BINARY(3), vb VARBINARY(300), b LONGBLOB, \
+             l VARCHAR(200) CHARACTER SET latin1 COLLATE latin1_bin, fixed BINARY(3), vb VARBINARY(300), b LONGBLOB, \
              j JSON, c CHAR(10))",
         )
         .await

@@ -17,6 +17,8 @@ use dmbench::event::Events;
 use dmbench::lab::Lab;
 use dmbench::lab::sandbox::{self, Needs, Program, Sandbox, Settings};
 use dmbench::mysql::{Endpoint, Flavor, Session};
+use mysql_async::consts::ColumnType;
+use mysql_async::{Column, Row, Value};
 use tokio_util::sync::CancellationToken;
 
 /// The dmbench executable under test.
@@ -186,4 +188,18 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(std::time::Instant::now() < deadline, "waited a minute until {what}");
         std::thread::park_timeout(std::time::Duration::from_millis(10));
     }
+}
+
+/// A row as text, whole: the driver's own cuts long values. JSON is parsed, since each server has an
+/// order of keys and a way with numbers of its own.
+pub fn row_text(row: Row) -> String {
+    let columns = row.columns();
+    let parse = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).expect("JSON");
+    let value = |(column, value): (&Column, Value)| match value {
+        Value::Bytes(bytes) if column.column_type() == ColumnType::MYSQL_TYPE_JSON => {
+            parse(&bytes).to_string()
+        }
+        other => other.as_sql(true),
+    };
+    columns.iter().zip(row.unwrap()).map(value).collect::<Vec<_>>().join(", ")
 }

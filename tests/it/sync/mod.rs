@@ -21,7 +21,7 @@ use dmbench::pipeline::{Progress, State, Unit};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Pair, schema};
+use crate::support::{Pair, row_text, schema};
 
 /// Far longer than any of these tests takes: only a hang reaches it.
 const HANG: Duration = Duration::from_secs(240);
@@ -134,7 +134,7 @@ impl Replica {
 
 async fn rows(session: &mut Session, table: &str) -> Vec<String> {
     let rows = session.rows_with(&format!("SELECT * FROM {table}"), ()).await.expect("rows");
-    let mut rows: Vec<_> = rows.into_iter().map(|row| format!("{:?}", row.unwrap())).collect();
+    let mut rows: Vec<_> = rows.into_iter().map(row_text).collect();
     rows.sort();
     rows
 }
