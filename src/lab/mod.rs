@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 pub use error::Error;
 
-use crate::mysql::Endpoint;
+use crate::mysql::{Endpoint, Session};
 
 /// Both ends of a trial, as each party reaches them.
 #[derive(Debug, Clone)]
@@ -31,4 +31,17 @@ pub struct Lab {
     pub emulated: BTreeMap<String, String>,
     /// `sandbox`.
     pub kind: String,
+}
+
+impl Lab {
+    /// Waits until both servers answer.
+    ///
+    /// # Errors
+    /// When one does not within [`RETRY_LIMIT`](crate::mysql::patience::RETRY_LIMIT).
+    pub async fn reach(&self) -> Result<(), Error> {
+        for endpoint in [&self.source, &self.target] {
+            Session::reach(endpoint).await?.close().await;
+        }
+        Ok(())
+    }
 }

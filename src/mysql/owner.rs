@@ -3,6 +3,7 @@
 //! On both ends, a schema is only ever written or dropped when it holds `_dmbench (run, created)`.
 //! This is the one place that creates and drops schemas.
 
+use crate::mysql::patience::{Patience, RETRY_LIMIT};
 use crate::mysql::session::{Error as SessionError, Session, quote_name};
 
 /// Name of the owner table.
@@ -72,18 +73,43 @@ pub async fn ensure(session: &mut Session, schema: &str, run: &str) -> Result<()
     }
 }
 
+/// Makes a schema that is known to be missing. A connection that is lost half-way must not leave a
+/// schema without an owner, which nobody would ever touch again: the rest is done over another one.
 async fn create(session: &mut Session, schema: &str, run: &str) -> Result<(), Error> {
+    let lost = match create_over(session, schema, run).await {
+        Err(error) if error.is_disconnect() => error,
+        done => return Ok(done?),
+    };
+    let mut patience = Patience::new(RETRY_LIMIT);
+    while patience.allows(lost.class()).await {
+        let Ok(mut other) = Session::connect(session.endpoint()).await else { continue };
+        match create_over(&mut other, schema, run).await {
+            Err(error) if error.is_disconnect() => {}
+            done => {
+                other.close().await;
+                done?;
+                break;
+            }
+        }
+    }
+    // Whoever called has a session that is of no use any more.
+    Err(lost.into())
+}
+
+async fn create_over(session: &mut Session, schema: &str, run: &str) -> Result<(), SessionError> {
     let name = quote_name(schema);
     session
-        .execute(&format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
+        .execute(&format!(
+            "CREATE DATABASE IF NOT EXISTS {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+        ))
         .await?;
     session
         .execute(&format!(
-            "CREATE TABLE {name}.`{OWNER_TABLE}` (run VARCHAR(128) NOT NULL PRIMARY KEY, created \
-             TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"
+            "CREATE TABLE IF NOT EXISTS {name}.`{OWNER_TABLE}` (run VARCHAR(128) NOT NULL PRIMARY KEY, \
+             created TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"
         ))
         .await?;
-    let insert = format!("INSERT INTO {name}.`{OWNER_TABLE}` (run) VALUES (?)");
+    let insert = format!("INSERT IGNORE INTO {name}.`{OWNER_TABLE}` (run) VALUES (?)");
     session.rows_with(&insert, (run,)).await?;
     Ok(())
 }

@@ -19,7 +19,6 @@ use crate::error::ErrorClass;
 use crate::event::{Event, Events};
 use crate::lab::sandbox::{Needs, Sandbox};
 use crate::lab::{self, facts};
-use crate::mysql::Session;
 use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
@@ -248,15 +247,10 @@ impl Sweep {
     /// Makes sure that both servers answer, so that trials are not spent on a lab that is gone.
     async fn reach(&self, cancel: &CancellationToken) -> Result<(), Error> {
         let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
-        for endpoint in [&bench.lab.source, &bench.lab.target] {
-            tokio::select! {
-                session = Session::reach(endpoint) => {
-                    session.map_err(lab::Error::from)?.close().await;
-                }
-                () = cancel.cancelled() => return Ok(()),
-            }
+        tokio::select! {
+            reached = bench.lab.reach() => Ok(reached?),
+            () = cancel.cancelled() => Ok(()),
         }
-        Ok(())
     }
 
     async fn run_trial(

@@ -90,13 +90,17 @@ const CRATES: [(&str, &[&str]); 6] = [
 
 /// Where the clock on the wall is read: for names and for moments that people read. Whatever is
 /// subtracted or waited for goes by a monotonic clock, which nobody sets.
-const WALL_CLOCK: [(&str, &str); 6] = [
+const WALL_CLOCK: [(&str, &str); 7] = [
     ("cli/conclude.rs", "the run's name"),
     ("pipeline/builtin/child/units.rs", "moments of a unit's begin and end, whose length is apart"),
     ("pipeline/builtin/dump/mod.rs", "moments in the dump's metadata, as mydumper has them"),
     ("probe/marker.rs", "a column of markers for people who look at the table"),
     ("sweep/mod.rs", "moments of a run's begin and end"),
     ("trial/draft.rs", "moment of a trial's begin"),
+    (
+        "trial/preflight/scene.rs",
+        "how far the servers' clocks are from this machine's, before a run",
+    ),
 ];
 
 #[test]

@@ -56,7 +56,7 @@ fn purged_on_mariadb() {
 
 /// Rows without all columns, then a statement instead of rows: sync ends and names the table.
 fn other_form(server: &str) {
-    let mut running = streams_of(server, "3s", 3);
+    let mut running = streams_of(server, "8s", 3);
     let password = running.password();
     running.phase(1, "measure");
     let mut session =
