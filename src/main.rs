@@ -10,7 +10,7 @@ use dmbench::cli::{self, Arguments, log::Log};
 use dmbench::error::Exit;
 
 fn main() -> ExitCode {
-    ExitCode::from(exit() as u8)
+    ExitCode::from(cli::guarded(exit) as u8)
 }
 
 /// A pipeline may use every core. Generator and probes leave half of them to the servers, which run

@@ -8,6 +8,9 @@ use std::io::Write as _;
 use crate::error::{ErrorClass, Exit};
 use crate::{lab, mysql, pipeline, record, sweep, task, telemetry, trial, workload};
 
+const BUG: &str =
+    "this is a fault of dmbench; please report it with the output of the same with -vv";
+
 /// What is wrong with the command line beyond what its grammar sees.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
@@ -41,6 +44,23 @@ pub(super) fn present(error: &anyhow::Error) -> Exit {
     exit(error)
 }
 
+/// Does a command's work. A panic anywhere in the process is told in one line, as what it is: a fault of
+/// dmbench; one that reaches this far ends it.
+pub fn guarded(work: impl FnOnce() -> Exit) -> Exit {
+    std::panic::set_hook(Box::new(|panic| {
+        let what = panic.payload_as_str().unwrap_or("it gave no reason");
+        let place = panic.location().map_or_else(String::new, |at| format!(" at {at}"));
+        let text = format!(
+            "error: failed to go on{place}: {}\nhelp: {}\n",
+            what.lines().map(str::trim).collect::<Vec<_>>().join(" "),
+            BUG
+        );
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }));
+    // Nothing of the work is looked at again.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(Exit::Bug)
+}
+
 /// The chain of causes, without those that an earlier one already quotes.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
@@ -68,7 +88,7 @@ fn help(error: &anyhow::Error) -> Option<String> {
         return task.help().map(str::to_owned);
     }
     match class(error)? {
-        ErrorClass::Bug => Some("this is a fault of dmbench; please report it with -vv".to_owned()),
+        ErrorClass::Bug => Some(BUG.to_owned()),
         class => match mysql::hint(&one_line(error)) {
             Some(hint) => Some(hint.to_owned()),
             None => (class == ErrorClass::Transient).then(|| "try again".to_owned()),
@@ -124,6 +144,14 @@ mod tests {
     fn a_cause_is_told_once() {
         let error = anyhow::Error::from(unreadable()).context("report on out/x");
         assert_eq!(one_line(&error), "report on out/x: read out/x/run.json: entity not found");
+    }
+
+    #[test]
+    fn a_panic_is_exit_1() {
+        let before = std::panic::take_hook();
+        let exits = (guarded(|| panic!("two\nlines")), guarded(|| Exit::Differs));
+        std::panic::set_hook(before);
+        assert_eq!(exits, (Exit::Bug, Exit::Differs));
     }
 
     #[test]

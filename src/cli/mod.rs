@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::Exit;
 use crate::lab::sandbox::guard;
+pub use failure::guarded;
 use log::Log;
 
 /// What was asked on the command line.

@@ -59,6 +59,9 @@ pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Res
         }
         Step::Status => match sandbox::status(folder)? {
             Some(kept) => show(&kept, arguments.json)?,
+            None if arguments.json => {
+                output::print_json(&json!({ "source": null, "target": null }))?;
+            }
             None => output::print("no sandbox is up\n")?,
         },
     }
@@ -70,7 +73,6 @@ fn show(kept: &Kept, as_json: bool) -> anyhow::Result<()> {
         return output::print(&describe(kept));
     }
     output::print_json(&json!({
-        "schema": 1,
         "source": kept.source,
         "target": kept.target,
         "password-file": kept.password_file,

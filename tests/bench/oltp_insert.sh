@@ -31,10 +31,10 @@ client=$(command -v mysql || command -v mariadb) || { echo "needs a mysql or mar
 export DMBENCH_BENCH_PASSWORD=${DMBENCH_BENCH_PASSWORD:-}
 
 work=$(mktemp -d)
-started=''
+started='' made=''
 finish() {
   if [ -n "$port" ]; then
-    sql 'DROP DATABASE IF EXISTS sysbench_bench' 2>/dev/null || true
+    [ -z "$made" ] || sql 'DROP DATABASE sysbench_bench' 2>/dev/null || true
     drive cleanup >/dev/null 2>&1 || true
   fi
   [ -z "$started" ] || "$dmbench" sandbox down >/dev/null || true
@@ -50,9 +50,9 @@ drive() {
     "${password[@]}" --schema dmbench_bench --tables "$tables" \
     --table-size "$table_size" --clients "$clients" "${@:2}"
 }
-other() {
-  sysbench oltp_insert --mysql-host="$host" --mysql-port="$port" --mysql-user="$user" \
-    --mysql-password="$DMBENCH_BENCH_PASSWORD" --mysql-db=sysbench_bench --tables="$tables" \
+other() { # the password stays out of the process list
+  sysbench --config-file="$work/sysbench.conf" oltp_insert --mysql-host="$host" \
+    --mysql-port="$port" --mysql-user="$user" --mysql-db=sysbench_bench --tables="$tables" \
     --table-size="$table_size" --threads="$clients" --rand-type=uniform "$@"
 }
 
@@ -64,7 +64,9 @@ if [ -z "$port" ]; then
 fi
 
 drive prepare >/dev/null
-sql 'DROP DATABASE IF EXISTS sysbench_bench; CREATE DATABASE sysbench_bench'
+sql 'CREATE DATABASE sysbench_bench' || { echo "sysbench_bench is not made by this script" >&2; exit 4; }
+made=yes
+(umask 077 && printf 'mysql-password=%s\n' "$DMBENCH_BENCH_PASSWORD" >"$work/sysbench.conf")
 other prepare >/dev/null
 
 # Runs a command; leaves its output in a file and prints the CPU seconds of its whole process.

@@ -298,6 +298,15 @@ async fn a_kept_sandbox_stays_until_it_is_taken_down() {
         Session::connect(&endpoint).await.expect("it answers").close().await;
     }
     assert_eq!(sandbox::status(folder.path()).expect("read"), Some(kept.clone()));
+    let told = std::process::Command::new(DMBENCH)
+        .args(["sandbox", "--json", "status", "--folder"])
+        .arg(folder.path())
+        .output()
+        .expect("dmbench runs");
+    let told = String::from_utf8(told.stdout).expect("JSON");
+    assert_eq!(told.matches("\"schema\"").count(), 1, "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["source"]["port"], kept.source.port);
     assert_eq!(sandbox::down(folder.path()).expect("stopped"), 2);
     assert!(!kept.source.is_running() && !kept.target.is_running());
     assert_eq!(sandbox::status(folder.path()).expect("read"), None);

@@ -25,6 +25,9 @@ pub struct Proxy {
     accepting: Option<JoinHandle<()>>,
 }
 
+/// How long the proxy rests when it cannot take a connection.
+const REST: Duration = Duration::from_millis(50);
+
 /// What all connections share.
 #[derive(Debug)]
 struct Network {
@@ -141,9 +144,18 @@ impl Network {
                 break;
             }
             threads.retain(|thread| !thread.is_finished());
-            // A client that is gone already, or a server that does not answer: the client sees a
-            // closed connection, as it would over a network.
-            let Ok((client, _)) = client else { continue };
+            // A server that does not answer: the client sees a closed connection, as it would over a
+            // network.
+            let client = match client {
+                Ok((client, _)) => client,
+                // The client is gone already, or there is no file for it: trying at once would keep a
+                // core busy until one is closed.
+                Err(error) => {
+                    tracing::warn!("the delay proxy could not take a connection: {error}");
+                    drop(self.changed.wait_timeout(self.state(), REST));
+                    continue;
+                }
+            };
             let Ok(server) = TcpStream::connect(server) else { continue };
             threads.extend(self.open(id, client, server).unwrap_or_default());
         }

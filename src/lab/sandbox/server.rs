@@ -130,7 +130,16 @@ impl Start<'_> {
         let open = Endpoint { password: Secret::default(), ..endpoint.clone() };
         let mut session = Session::connect(&open).await?;
         let password = self.password.expose();
-        session.execute(&format!("ALTER USER 'root'@'%' IDENTIFIED BY '{password}'")).await?;
+        let protect = format!("ALTER USER 'root'@'%' IDENTIFIED BY '{password}'");
+        // Neither the statement nor what the server says of it may be shown: both hold the password.
+        session.execute(&protect).await.map_err(|error| Error::Start {
+            server: format!("{} as {}", self.found, self.role.name),
+            why: match error.code() {
+                Some(code) => format!("its root account takes no password (error {code})"),
+                None => "the connection was lost while its root account was protected".to_owned(),
+            },
+            log: log_tail(&self.home.log()),
+        })?;
         session.close().await;
         Ok(())
     }

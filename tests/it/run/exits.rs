@@ -20,6 +20,25 @@ fn a_run_of_nothing_exits_2_and_of_a_wrong_task_3() {
     assert!(!here.path().join("out").exists(), "what cannot begin leaves no folder");
 }
 
+/// dmbench cannot find its own program, which it starts pipelines from: nothing that its user did.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_fault_of_dmbench_itself_exits_1_and_says_so() {
+    let here = tempfile::tempdir().expect("folder");
+    fs::write(here.path().join("t.toml"), stream("mysql", "1s", "1s", "")).expect("task");
+    let copy = here.path().join("dmbench");
+    fs::copy(env!("CARGO_BIN_EXE_dmbench"), &copy).expect("a copy");
+    let ended = std::process::Command::new("sh")
+        .args(["-c", "exec 3<dmbench; rm dmbench; exec /proc/self/fd/3 run t.toml"])
+        .current_dir(here.path())
+        .output()
+        .expect("sh runs");
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("error: failed to read the program"), "{stderr}");
+    assert!(stderr.contains("\nhelp: this is a fault of dmbench"), "{stderr}");
+}
+
 /// A path that is set is the only place looked at, so that this holds on machines with servers.
 #[test]
 fn without_a_server_a_run_exits_4_and_names_the_package() {
