@@ -62,6 +62,7 @@ async fn ask(tasks: &[Task], lab: &LabFile, context: &Context) -> anyhow::Result
     }
     let plan = Plan::of(tasks, sweep::SCHEMA_NAME, Path::new("out"), "check")?;
     let checks = inspect(&lab.source, &lab.target, &plan, &context.cancel).await?;
+    lab.lab().try_as_pipeline().await?;
     let (source, target) = (survey(&lab.source).await?, survey(&lab.target).await?);
     Ok(Asked { source, target, checks })
 }

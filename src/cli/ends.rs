@@ -19,10 +19,10 @@ pub(super) struct Ends {
     lab: Option<PathBuf>,
     /// Source, as mysql://user@host:port; port 3306 where none is given
     #[arg(long, value_name = "URL", required_unless_present = "lab")]
-    source: Option<ServerUrl>,
+    source: Option<String>,
     /// Target
     #[arg(long, value_name = "URL", required_unless_present = "lab")]
-    target: Option<ServerUrl>,
+    target: Option<String>,
     /// Environment variable that holds the source's password
     #[arg(long, value_name = "VARIABLE")]
     source_password_env: Option<String>,
@@ -40,15 +40,19 @@ impl Ends {
                 Ok((file.source, file.target))
             }
             (None, Some(source), Some(target)) => Ok((
-                endpoint(source, self.source_password_env.as_deref())?,
-                endpoint(target, self.target_password_env.as_deref())?,
+                endpoint("--source", source, self.source_password_env.as_deref())?,
+                endpoint("--target", target, self.target_password_env.as_deref())?,
             )),
             _ => Err(Usage::error("name both ends", "add --lab FILE, or --source and --target")),
         }
     }
 }
 
-fn endpoint(url: &ServerUrl, password_env: Option<&str>) -> anyhow::Result<Endpoint> {
+/// An option's URL is read here and not by clap, which would repeat a password in it.
+fn endpoint(option: &str, url: &str, password_env: Option<&str>) -> anyhow::Result<Endpoint> {
+    let url: ServerUrl = url.parse().map_err(|why: String| {
+        Usage::error(format!("understand {option}: {why}"), "write mysql://user@host:port")
+    })?;
     let password = password_env.map(password).transpose()?.unwrap_or_default();
     Ok(url.endpoint(password, Tls::default()))
 }

@@ -55,6 +55,18 @@ impl Lab {
         Ok(())
     }
 
+    /// Connects to both ends as the pipeline does, which works on this machine. Once, since nobody
+    /// says that they were there before.
+    ///
+    /// # Errors
+    /// When one cannot be reached.
+    pub async fn try_as_pipeline(&self) -> Result<(), Error> {
+        for endpoint in [&self.source_for_pipeline, &self.target_for_pipeline] {
+            Session::connect(endpoint).await?.close().await;
+        }
+        Ok(())
+    }
+
     /// Whether these are the user's own servers.
     pub fn is_own(&self) -> bool {
         self.kind == Lab::OWN

@@ -44,6 +44,7 @@ impl Servers {
         let (lab, ground) = match &options.lab {
             Some(lab) => {
                 let hold = Hold::take(&lab.source, &lab.target).await?;
+                lab.try_as_pipeline().await?;
                 (lab.clone(), Ground::Own(hold))
             }
             None => {
