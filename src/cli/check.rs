@@ -242,7 +242,16 @@ mod tests {
     #[test]
     fn both_ends_stand_side_by_side() {
         let Asked { source, target, .. } = asked(Vec::new());
-        insta::assert_snapshot!(output::columns(&servers(&source, &target)), @"");
+        insta::assert_snapshot!(output::columns(&servers(&source, &target)), @r"
+                    source                               target
+        server      MySQL 9.7.4                          TiDB 8
+        version     9                                    9
+        address     h:1                                  h:1
+        encrypted   TLSv1.3 X                            no
+        round trip  0.100 ms (0.050 to 2.000, 50 pings)  0.100 ms (0.050 to 2.000, 50 pings)
+        clock       -0.400 ms ± 0.050 (5 reads)          -0.400 ms ± 0.050 (5 reads)
+        log_bin     ON                                   ON
+        ");
     }
 
     #[test]

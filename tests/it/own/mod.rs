@@ -4,6 +4,7 @@
 
 mod clean;
 mod lock;
+mod login;
 mod runs;
 mod secrets;
 mod tls;
@@ -157,7 +158,7 @@ async fn account(endpoint: &Endpoint, user: &str, plugin: &str, password: &str) 
     let name = format!("'{}'@'127.0.0.1'", user.replace('\'', "''"));
     let how = match plugin {
         "" => format!("IDENTIFIED BY '{quoted}'"),
-        "ed25519" | "mysql_native_password" => {
+        "mysql_native_password" => {
             format!("IDENTIFIED VIA {plugin} USING PASSWORD('{quoted}')")
         }
         plugin => format!("IDENTIFIED WITH {plugin} BY '{quoted}'"),

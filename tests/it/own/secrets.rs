@@ -107,7 +107,7 @@ async fn passwords_appear_nowhere() {
             let read = |name: &str| fs::read_to_string(desk.path().join(name)).expect("read");
             let expected = match words {
                 [.., "wrong.toml"] => 4,
-                [_, "verify", ..] => 5,
+                [_, "verify", ..] => 6,
                 _ => 0,
             };
             assert_eq!(status.code(), Some(expected), "{words:?} {}", read("stderr"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dmbench::lab::sandbox::{Program, find};
-use dmbench::mysql::{Endpoint, Flavor, Secret, Session};
+use dmbench::mysql::{Endpoint, Secret, Session};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
@@ -198,33 +198,4 @@ async fn who_must_encrypt_or_show_a_certificate_is_told() {
     assert_refused(by(&account, "mode = \"required\""), "ERROR 1045", "check user, password");
     let (code, _, stderr) = by(&account, "cert = \"client.pem\", key = \"client-key.pem\"");
     assert_eq!(code, 0, "{stderr}");
-}
-
-#[tokio::test]
-async fn every_way_to_log_in_works_or_is_named() {
-    for (flavor, plugins) in [
-        (Flavor::Mysql, ["caching_sha2_password", "sha256_password"].as_slice()),
-        (Flavor::Mariadb, &["mysql_native_password", "ed25519"]),
-    ] {
-        let (pair, _guard) = super::servers(flavor).await;
-        for plugin in plugins {
-            let mut session = pair.source_session().await;
-            if *plugin == "ed25519" {
-                let sql = "INSTALL SONAME 'auth_ed25519'";
-                let _ = session.execute(sql).await;
-            }
-            let endpoint = account(pair.source(), "in", plugin, "p'\"\\@:/?#%25 é").await;
-            let result = Session::connect(&endpoint).await;
-            match (*plugin, result) {
-                ("sha256_password", Err(error)) => {
-                    let told = error.to_string();
-                    assert!(told.contains("sha256_password"), "{told}");
-                    let hint = dmbench::mysql::hint(&told).expect("a hint");
-                    assert!(hint.contains("caching_sha2_password"), "{hint}");
-                }
-                (_, result) => result.unwrap_or_else(|e| panic!("{plugin}: {e}")).close().await,
-            }
-            session.execute("DROP USER 'in'@'127.0.0.1'").await.expect("dropped");
-        }
-    }
 }
