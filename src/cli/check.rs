@@ -152,7 +152,7 @@ fn servers(source: &Survey, target: &Survey) -> Vec<Vec<String>> {
         row("server", &|end| end.facts.server.clone()),
         row("version", &|end| end.facts.version.clone()),
         row("address", &|end| end.facts.address.clone()),
-        row("encrypted", &|end| end.tls.clone().unwrap_or_else(|| "no".to_owned())),
+        row("encrypted", &|end| end.facts.tls.clone().unwrap_or_else(|| "no".to_owned())),
         row("round trip", &|end| {
             let RoundTrip { n, median_s, low_s, high_s } = end.round_trip;
             format!("{} ms ({} to {}, {n} pings)", ms(median_s), ms(low_s), ms(high_s))
@@ -230,8 +230,8 @@ mod tests {
                 version: "9".to_owned(),
                 address: "h:1".to_owned(),
                 settings: [("log_bin".to_owned(), "ON".to_owned())].into(),
+                tls: tls.map(str::to_owned),
             },
-            tls: tls.map(str::to_owned),
             round_trip: RoundTrip { n: 50, median_s: 0.000_1, low_s: 0.000_05, high_s: 0.002 },
             clock: Clock { offset_s: -0.000_4, error_s: 0.000_05 },
         };

@@ -324,7 +324,12 @@ impl Text<'_> {
             "a password has no place in a file that says so much else".clone_into(&mut what);
             "name a variable in password-env or a file in password-file".clone_into(&mut help);
         }
-        self.invalid(error.span().unwrap_or(0..0), masked(&what), help)
+        let span = error.span().unwrap_or(0..0);
+        let is_list = self.text.get(span.clone()).is_some_and(|text| text.starts_with('['));
+        if is_list && what.starts_with("found sequence") {
+            "several values where one belongs; an end has one address".clone_into(&mut what);
+        }
+        self.invalid(span, masked(&what), help)
     }
 
     fn invalid(

@@ -18,11 +18,9 @@ pub const CLOCK_TRIES: u32 = 5;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Survey {
-    /// Identity and settings.
+    /// Identity, settings, encryption.
     #[serde(flatten)]
     pub facts: ServerFacts,
-    /// Cipher of dmbench's connection, such as `TLSv1.3 TLS_AES_256_GCM_SHA384`; `None` if plain.
-    pub tls: Option<String>,
     /// How far away it is.
     pub round_trip: RoundTrip,
     /// Its clock against this machine's.
@@ -61,25 +59,11 @@ pub async fn survey(endpoint: &Endpoint) -> Result<Survey, Error> {
     let mut session = Session::connect(endpoint).await?;
     let survey = Survey {
         facts: server_facts(&mut session).await?,
-        tls: cipher(&mut session).await?,
         round_trip: RoundTrip::measure(&mut session).await?,
         clock: Clock::read(&mut session).await?,
     };
     session.close().await;
     Ok(survey)
-}
-
-/// What the server says of this connection; TiDB and both others under the same names.
-async fn cipher(session: &mut Session) -> Result<Option<String>, Error> {
-    let sql = "SHOW SESSION STATUS WHERE Variable_name IN ('Ssl_version', 'Ssl_cipher')";
-    let mut said: Vec<(String, String)> = Vec::new();
-    for row in session.rows(sql).await? {
-        said.extend(row.get(0).zip(row.get(1)));
-    }
-    said.sort_by(|a, b| b.0.cmp(&a.0));
-    let words: Vec<String> = said.into_iter().map(|(_, word)| word).collect();
-    let text = words.join(" ").trim().to_owned();
-    Ok((!text.is_empty()).then_some(text))
 }
 
 impl RoundTrip {

@@ -100,7 +100,7 @@ const WALL_CLOCK: [(&str, &str); 7] = [
     ("sweep/mod.rs", "moments of a run's begin and end"),
     ("trial/draft.rs", "moment of a trial's begin"),
     (
-        "trial/preflight/scene.rs",
+        "lab/survey.rs",
         "how far the servers' clocks are from this machine's, before a run",
     ),
 ];

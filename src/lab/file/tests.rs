@@ -70,6 +70,7 @@ fn refusals_show_place_and_remedy() {
         (source("tls = { c = 1 }"), "allowed here: mode, ca, cert, key"),
         (source("[lab]"), "allowed here: source, target, dm, prometheus"),
         (source("[dm]\nmasters = [\"10.0.0.1\"]"), "does not begin with http://"),
+        ("[source]\nurl = [\"mysql://u@h\"]\n".to_owned(), "an end has one address"),
         ("[source]\nurl = 5\n".to_owned(), "lab.toml:2:7: "),
         (TARGET.to_owned(), "key \"source\" is missing"),
         ("[source]\nurl = \"mysql://u@/s\"\ntls = {}\n[target]\n".to_owned(), "\"url\" is missing"),

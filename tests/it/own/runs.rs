@@ -117,3 +117,27 @@ async fn a_lab_file_serves_verify_and_drive() {
         desk.dmbench(&["verify", "--lab", "lab.toml", "--source", "mysql://u@h", "--schemas", "x"]);
     assert_eq!(code, 2, "{stderr}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_is_reached_and_an_ipv6_address_is_understood() {
+    let (pair, _guard) = servers(Flavor::Mariadb).await;
+    let desk = Desk::new(pair, BULK, "");
+    let lab = std::fs::read_to_string(desk.path().join("lab.toml")).expect("lab.toml");
+    let mut session = pair.source_session().await;
+    let socket: String = session.value("SELECT @@socket").await.expect("asked").expect("a path");
+    let by_socket = lab.replacen(&format!("@{}", pair.source().address), &format!("@{socket}"), 1);
+    std::fs::write(desk.path().join("lab.toml"), by_socket).expect("written");
+    let (code, stdout, stderr) = desk.dmbench(&["check", "t.toml", "--lab", "lab.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains(&socket), "{stdout}");
+    let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--lab", "lab.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+
+    // Servers of tests listen on IPv4; nobody listens at this address, and the error names it.
+    let nobody = lab.replacen(&format!("@{}", pair.source().address), "@[::1]:1", 1);
+    std::fs::write(desk.path().join("lab.toml"), nobody).expect("written");
+    let (code, _, stderr) = desk.dmbench(&["check", "t.toml", "--lab", "lab.toml"]);
+    assert_eq!(code, 4, "{stderr}");
+    assert!(stderr.contains("connect to root@[::1]:1: "), "{stderr}");
+    assert!(!stderr.contains("failed to lookup"), "{stderr}");
+}

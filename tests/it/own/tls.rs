@@ -154,6 +154,9 @@ fn a_wrong_name_matters_to_verify_identity_alone() {
         let desk = servers.desk(BULK, "mode = \"verify-ca\", ca = \"ca.pem\"");
         let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--lab", "lab.toml"]);
         assert_eq!(code, 0, "{program:?}: {stderr}");
+        let run = desk.run_json();
+        let tls = &run["tasks"][0]["lab"]["target"]["tls"];
+        assert!(tls.as_str().is_some_and(|tls| tls.starts_with("TLSv1.")), "{tls}");
     }
 }
 
