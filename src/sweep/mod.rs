@@ -15,16 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 pub use exit::exit;
 pub use plan::seats;
+pub use servers::fits_own_servers;
 
 use crate::error::ErrorClass;
 use crate::event::{Event, Events};
 use crate::lab::{self, Lab, facts};
-use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
+use crate::record::{Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
 use crate::trial::Seat;
 use crate::trial::preflight::{self, Check, Plan};
-use servers::Servers;
+use servers::{Servers, same_lab};
 
 /// The schema that workloads write on both ends.
 pub const SCHEMA_NAME: &str = "dmbench";
@@ -368,7 +369,7 @@ impl Sweep {
         if let Some(known) = self.run.tasks.iter_mut().find(|known| known.name == task) {
             match &known.lab {
                 None => known.lab = Some(facts),
-                Some(before) if self.resumed => same_servers(before, &facts)
+                Some(before) if self.resumed => same_lab(before, &facts)
                     .map_err(|why| Error::Resume { folder: self.options.folder.clone(), why })?,
                 Some(_) => {}
             }
@@ -385,22 +386,6 @@ impl Sweep {
     }
 }
 
-/// Checks that a task can be run on servers that dmbench does not start. Its `[sandbox]` describes
-/// private ones and is left aside; varied, it would make trials that do not differ.
-///
-/// # Errors
-/// [`Error::Emulates`].
-pub fn fits_own_servers(task: &Task) -> Result<(), Error> {
-    let varied = task.knobs.iter().find(|range| range.knob.name.starts_with("sandbox."));
-    match varied {
-        None => Ok(()),
-        Some(range) => Err(Error::Emulates {
-            task: task.name.clone(),
-            key: range.knob.name.clone().into_owned(),
-        }),
-    }
-}
-
 /// What the servers failed, in one line.
 fn in_short(checks: &[Check]) -> String {
     let first = checks.first().map_or_else(String::new, |check| check.finding().text);
@@ -408,25 +393,6 @@ fn in_short(checks: &[Check]) -> String {
         0 | 1 => first,
         more => format!("{first}, and {} more checks fail", more - 1),
     }
-}
-
-/// Whether a run may go on with servers: those of a sandbox are new ones of the same versions.
-fn same_servers(before: &LabFacts, now: &LabFacts) -> Result<(), String> {
-    if before.kind != now.kind {
-        return Err(format!("it was begun on lab \"{}\", not on \"{}\"", before.kind, now.kind));
-    }
-    let now_is_own = now.kind == Lab::OWN;
-    for (end, before, now) in
-        [("source", &before.source, &now.source), ("target", &before.target, &now.target)]
-    {
-        if before.version != now.version {
-            return Err(format!("the {end} was {} and is {} now", before.server, now.server));
-        }
-        if now_is_own && before.address != now.address {
-            return Err(format!("the {end} was {} and is {} now", before.address, now.address));
-        }
-    }
-    Ok(())
 }
 
 fn label(seat: &Seat) -> String {

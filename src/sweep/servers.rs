@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::Events;
 use crate::lab::sandbox::{Needs, Sandbox, Settings};
-use crate::lab::{Hold, leftover};
-use crate::record::Trial;
+use crate::lab::{Hold, Lab, leftover};
+use crate::record::{LabFacts, Trial};
 use crate::sweep::{Error, Options, SCHEMA_NAME};
 use crate::task::Task;
 use crate::trial::{self, Bench, Seat};
@@ -170,4 +170,39 @@ fn same_servers(a: &Settings, b: &Settings) -> bool {
         ..a.clone()
     };
     b_network == *b && proxied(a) == proxied(b)
+}
+
+/// Checks that a task can be run on servers that dmbench does not start. Its `[sandbox]` describes
+/// private ones and is left aside; varied, it would make trials that do not differ.
+///
+/// # Errors
+/// [`Error::Emulates`].
+pub fn fits_own_servers(task: &Task) -> Result<(), Error> {
+    let varied = task.knobs.iter().find(|range| range.knob.name.starts_with("sandbox."));
+    match varied {
+        None => Ok(()),
+        Some(range) => Err(Error::Emulates {
+            task: task.name.clone(),
+            key: range.knob.name.clone().into_owned(),
+        }),
+    }
+}
+
+/// Whether a run may go on with servers: those of a sandbox are new ones of the same versions.
+pub(super) fn same_lab(before: &LabFacts, now: &LabFacts) -> Result<(), String> {
+    if before.kind != now.kind {
+        return Err(format!("it was begun on lab \"{}\", not on \"{}\"", before.kind, now.kind));
+    }
+    let now_is_own = now.kind == Lab::OWN;
+    for (end, before, now) in
+        [("source", &before.source, &now.source), ("target", &before.target, &now.target)]
+    {
+        if before.version != now.version {
+            return Err(format!("the {end} was {} and is {} now", before.server, now.server));
+        }
+        if now_is_own && before.address != now.address {
+            return Err(format!("the {end} was {} and is {} now", before.address, now.address));
+        }
+    }
+    Ok(())
 }

@@ -99,10 +99,7 @@ const WALL_CLOCK: [(&str, &str); 7] = [
     ("probe/marker.rs", "a column of markers for people who look at the table"),
     ("sweep/mod.rs", "moments of a run's begin and end"),
     ("trial/draft.rs", "moment of a trial's begin"),
-    (
-        "lab/survey.rs",
-        "how far the servers' clocks are from this machine's, before a run",
-    ),
+    ("lab/survey.rs", "how far the servers' clocks are from this machine's, before a run"),
 ];
 
 #[test]
