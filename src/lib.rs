@@ -34,7 +34,7 @@
 //! | 3 | [`task`], [`report`] | `task`: settings of `workload`, `pipeline`, `lab`; `record`. `report`: `advise`, `record`, `stats` |
 //! | 2 | [`workload`], [`pipeline`], [`probe`], [`lab`], [`advise`] | layers 0 and 1, never each other; `advise`: only `record`, `stats` |
 //! | 1 | [`mysql`], [`record`], [`event`] | `record`: `stats`. `event`: `record` |
-//! | 0 | [`stats`], [`telemetry`], [`error`] | nothing of ours |
+//! | 0 | [`stats`], [`telemetry`], [`place`], [`error`] | nothing of ours |
 //!
 //! A test reads every `crate::` path and compares it with this table.
 //!
@@ -65,6 +65,7 @@ pub mod event;
 pub mod lab;
 pub mod mysql;
 pub mod pipeline;
+pub mod place;
 pub mod probe;
 pub mod record;
 pub mod report;

@@ -1,16 +1,19 @@
 //! `dmbench check TASK…`: the plan, and what the servers say where a lab is named.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::{Context, output, preflight};
 use crate::error::Exit;
+use crate::lab::LabFile;
+use crate::lab::survey::{CLOCK_TRIES, Clock, RoundTrip, Survey, survey};
 use crate::record::Model;
+use crate::sweep;
 use crate::task::estimate::{self, Estimate};
 use crate::task::{Task, keys};
-use crate::trial::preflight::{Check, Level};
+use crate::trial::preflight::{Check, Level, Plan, inspect};
 
 /// Options of the command.
 #[derive(Debug, clap::Args)]
@@ -18,6 +21,9 @@ pub(super) struct Arguments {
     /// Task files
     #[arg(required = true, value_name = "TASK")]
     tasks: Vec<PathBuf>,
+    /// Ask your own servers too, as a lab file names them (lab.example.toml)
+    #[arg(long, value_name = "FILE")]
+    lab: Option<PathBuf>,
     /// Put a value into every task, as in --set sync.worker-count=8
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -27,33 +33,58 @@ pub(super) struct Arguments {
 }
 
 /// Prints the plan of each task and how long all should take.
-pub(super) fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
+pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
+    let tasks = Task::load_all(&arguments.tasks, &arguments.overrides)?;
+    let lab = arguments.lab.as_deref().map(LabFile::load).transpose()?;
+    let asked = match &lab {
+        Some(lab) => Some(ask(&tasks, lab, context).await?),
+        None => None,
+    };
     let mut plans = Vec::new();
-    for task in Task::load_all(&arguments.tasks, &arguments.overrides)? {
+    for task in tasks {
         let estimate = estimate::estimate(&task)?;
         plans.push((task, estimate));
     }
-    present(&plans, None, arguments.json, context.verbosity > 0)
+    present(&plans, asked.as_ref(), arguments.json, context.verbosity > 0)
+}
+
+/// What both ends answered.
+struct Asked {
+    source: Survey,
+    target: Survey,
+    checks: Vec<Check>,
+}
+
+/// Asks both ends. Reads only.
+async fn ask(tasks: &[Task], lab: &LabFile, context: &Context) -> anyhow::Result<Asked> {
+    for task in tasks {
+        sweep::fits_own_servers(task)?;
+    }
+    let plan = Plan::of(tasks, sweep::SCHEMA_NAME, Path::new("out"), "check")?;
+    let checks = inspect(&lab.source, &lab.target, &plan, &context.cancel).await?;
+    lab.lab().try_as_pipeline().await?;
+    let (source, target) = (survey(&lab.source).await?, survey(&lab.target).await?);
+    Ok(Asked { source, target, checks })
 }
 
 /// Prints the plan with what was checked on servers, worst first, and says how to exit.
 fn present(
     plans: &[(Task, Estimate)],
-    checks: Option<&[Check]>,
+    asked: Option<&Asked>,
     json: bool,
     all: bool,
 ) -> anyhow::Result<Exit> {
     if json {
-        output::print_json(&as_json(plans, checks))?;
+        output::print_json(&as_json(plans, asked))?;
     } else {
-        output::print(&as_text(plans, checks, all))?;
+        output::print(&as_text(plans, asked, all))?;
     }
-    let is_unfit = checks.unwrap_or_default().iter().any(|check| check.level == Level::Fail);
+    let is_unfit = asked.is_some_and(|asked| asked.checks.iter().any(|c| c.level == Level::Fail));
     Ok(if is_unfit { Exit::Lab } else { Exit::Ok })
 }
 
-/// `checks` is null where no servers were asked.
-fn as_json(plans: &[(Task, Estimate)], checks: Option<&[Check]>) -> serde_json::Value {
+/// `servers` and `checks` are null where no servers were asked.
+fn as_json(plans: &[(Task, Estimate)], asked: Option<&Asked>) -> serde_json::Value {
     let tasks: Vec<_> = plans
         .iter()
         .map(|(task, estimate)| {
@@ -72,22 +103,27 @@ fn as_json(plans: &[(Task, Estimate)], checks: Option<&[Check]>) -> serde_json::
             })
         })
         .collect();
-    json!({ "tasks": tasks, "expected-is": estimate::BASIS, "checks": checks })
+    let servers = asked.map(|asked| json!({ "source": asked.source, "target": asked.target }));
+    let checks = asked.map(|asked| &asked.checks);
+    json!({ "tasks": tasks, "expected-is": estimate::BASIS, "servers": servers, "checks": checks })
 }
 
-fn as_text(plans: &[(Task, Estimate)], checks: Option<&[Check]>, all: bool) -> String {
+fn as_text(plans: &[(Task, Estimate)], asked: Option<&Asked>, all: bool) -> String {
     let mut text = String::new();
     for (task, estimate) in plans {
         text.push_str(&format!("{}: {}\n", task.name, task.question));
-        text.push_str(&output::columns(&facts(task)));
+        text.push_str(&output::columns(&facts(task, asked.is_some())));
         text.push_str(&output::columns(&points(task, estimate)));
         text.push('\n');
     }
     let total: Duration = plans.iter().map(|(_, estimate)| estimate.total).sum();
     let lasting = output::lasting(total);
     text.push_str(&format!("expected: about {lasting} ({})\n", estimate::BASIS));
-    match checks {
-        Some(checks) => text.push_str(&format!("servers:\n{}", preflight::as_text(checks, all))),
+    match asked {
+        Some(Asked { source, target, checks }) => {
+            let ends = output::columns(&servers(source, target));
+            text.push_str(&format!("servers:\n{ends}{}", preflight::as_text(checks, all)));
+        }
         None => text.push_str(
             "servers: not asked here; a run asks its private servers before it writes anything\n",
         ),
@@ -95,7 +131,47 @@ fn as_text(plans: &[(Task, Estimate)], checks: Option<&[Check]>, all: bool) -> S
     text
 }
 
-fn facts(task: &Task) -> Vec<Vec<String>> {
+/// Settings of the binlog and of durability, in the order in which they are shown.
+const SHOWN: [&str; 6] = [
+    "log_bin",
+    "binlog_format",
+    "binlog_row_image",
+    "gtid_mode",
+    "sync_binlog",
+    "innodb_flush_log_at_trx_commit",
+];
+
+/// What was found of both ends, side by side.
+fn servers(source: &Survey, target: &Survey) -> Vec<Vec<String>> {
+    let row = |name: &str, of: &dyn Fn(&Survey) -> String| {
+        vec![format!("  {name}"), of(source), of(target)]
+    };
+    let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
+    let mut rows = vec![
+        vec!["  ".to_owned(), "source".to_owned(), "target".to_owned()],
+        row("server", &|end| end.facts.server.clone()),
+        row("version", &|end| end.facts.version.clone()),
+        row("address", &|end| end.facts.address.clone()),
+        row("encrypted", &|end| end.facts.tls.clone().unwrap_or_else(|| "no".to_owned())),
+        row("round trip", &|end| {
+            let RoundTrip { n, median_s, low_s, high_s } = end.round_trip;
+            format!("{} ms ({} to {}, {n} pings)", ms(median_s), ms(low_s), ms(high_s))
+        }),
+        row("clock", &|end| {
+            let Clock { offset_s, error_s } = end.clock;
+            format!("{:+.3} ms ± {} ({CLOCK_TRIES} reads)", offset_s * 1e3, ms(error_s))
+        }),
+    ];
+    for name in SHOWN {
+        let of = |end: &Survey| end.facts.settings.get(name).cloned();
+        if of(source).is_some() || of(target).is_some() {
+            rows.push(row(name, &|end| of(end).unwrap_or_else(|| "-".to_owned())));
+        }
+    }
+    rows
+}
+
+fn facts(task: &Task, is_own: bool) -> Vec<Vec<String>> {
     let row = |name: &str, value: String| vec![format!("  {name}"), value];
     let (points, blocks) = (task.points().len(), task.repeat.blocks);
     let trials = format!(
@@ -112,7 +188,10 @@ fn facts(task: &Task) -> Vec<Vec<String>> {
     }
     rows.extend([
         row("pipeline", task.pipeline.kind().to_owned()),
-        row("sandbox", task.sandbox_in_words()),
+        match is_own {
+            true => row("sandbox", "left aside: these are your own servers".to_owned()),
+            false => row("sandbox", task.sandbox_in_words()),
+        },
         row("trials", trials),
     ]);
     rows
@@ -134,15 +213,45 @@ fn points(task: &Task, estimate: &Estimate) -> Vec<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
+    use crate::record::ServerFacts;
     use crate::task::demo;
     use crate::trial::preflight::End;
 
     fn check(level: Level) -> Check {
         let (evidence, remedy) = ("binlog_format is MIXED".to_owned(), "change it".to_owned());
         Check { code: "binlog-format", end: End::Source, level, evidence, remedy }
+    }
+
+    fn asked(checks: Vec<Check>) -> Asked {
+        let survey = |server: &str, tls: Option<&str>| Survey {
+            facts: ServerFacts {
+                server: server.to_owned(),
+                version: "9".to_owned(),
+                address: "h:1".to_owned(),
+                settings: [("log_bin".to_owned(), "ON".to_owned())].into(),
+                tls: tls.map(str::to_owned),
+            },
+            round_trip: RoundTrip { n: 50, median_s: 0.000_1, low_s: 0.000_05, high_s: 0.002 },
+            clock: Clock { offset_s: -0.000_4, error_s: 0.000_05 },
+        };
+        let (source, target) = (survey("MySQL 9.7.4", Some("TLSv1.3 X")), survey("TiDB 8", None));
+        Asked { source, target, checks }
+    }
+
+    #[test]
+    fn both_ends_stand_side_by_side() {
+        let Asked { source, target, .. } = asked(Vec::new());
+        insta::assert_snapshot!(output::columns(&servers(&source, &target)), @r"
+                    source                               target
+        server      MySQL 9.7.4                          TiDB 8
+        version     9                                    9
+        address     h:1                                  h:1
+        encrypted   TLSv1.3 X                            no
+        round trip  0.100 ms (0.050 to 2.000, 50 pings)  0.100 ms (0.050 to 2.000, 50 pings)
+        clock       -0.400 ms ± 0.050 (5 reads)          -0.400 ms ± 0.050 (5 reads)
+        log_bin     ON                                   ON
+        ");
     }
 
     #[test]
@@ -152,7 +261,8 @@ mod tests {
             (Some(vec![check(Level::Warn)]), Exit::Ok),
             (Some(vec![check(Level::Warn), check(Level::Fail)]), Exit::Lab),
         ] {
-            assert_eq!(present(&[], checks.as_deref(), true, false).expect("printed"), exit);
+            let asked = checks.map(asked);
+            assert_eq!(present(&[], asked.as_ref(), true, false).expect("printed"), exit);
         }
     }
 
@@ -160,11 +270,11 @@ mod tests {
     fn servers_are_in_the_plan_or_it_says_that_they_are_not() {
         let task = Task::parse(Path::new("import.toml"), demo::IMPORT, &[]).expect("a task");
         let plans = [(task.clone(), estimate::estimate(&task).expect("an estimate"))];
-        let checks = [check(Level::Fail)];
+        let asked = asked(vec![check(Level::Fail)]);
         assert!(as_text(&plans, None, false).contains("servers: not asked"));
-        assert!(as_text(&plans, Some(&checks), false).contains("  fail  source  binlog-format"));
+        assert!(as_text(&plans, Some(&asked), false).contains("  fail  source  binlog-format"));
         assert!(as_json(&plans, None)["checks"].is_null());
-        let json = &as_json(&plans, Some(&checks))["checks"][0];
+        let json = &as_json(&plans, Some(&asked))["checks"][0];
         assert_eq!((&json["code"], &json["level"]), (&"binlog-format".into(), &"fail".into()));
         assert_eq!((&json["end"], &json["remedy"]), (&"source".into(), &"change it".into()));
     }

@@ -47,6 +47,7 @@ pub(super) fn options(folder: &Path, served: &Served) -> anyhow::Result<Options>
         // Passwords are never part of a command line, so nothing has to be left out.
         command: std::env::args().collect(),
         gauges: served.gauges.clone(),
+        lab: None,
     })
 }
 

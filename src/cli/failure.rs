@@ -33,6 +33,10 @@ pub(super) fn present(error: &anyhow::Error) -> Exit {
         text.push_str(&excerpt);
         text.push('\n');
     }
+    if let Some(excerpt) = find::<lab::file::Error>(error).and_then(lab::file::Error::excerpt) {
+        text.push_str(&excerpt);
+        text.push('\n');
+    }
     if let Some(sweep::Error::Unfit { checks, .. }) = find(error) {
         text.push_str(&super::preflight::as_text(checks, false));
     }
@@ -87,6 +91,9 @@ fn help(error: &anyhow::Error) -> Option<String> {
     if let Some(task) = find::<task::Error>(error) {
         return task.help().map(str::to_owned);
     }
+    if let Some(file) = find::<lab::file::Error>(error) {
+        return file.help().map(str::to_owned);
+    }
     match class(error)? {
         ErrorClass::Bug => Some(BUG.to_owned()),
         class => match mysql::hint(&one_line(error)) {
@@ -117,7 +124,9 @@ fn class(error: &anyhow::Error) -> Option<ErrorClass> {
         sweep::Error,
         task::Error,
         telemetry::Error,
+        lab::file::Error,
         lab::Error,
+        trial::preflight::Error,
         workload::Error,
         pipeline::Error,
         trial::verify::Error,

@@ -4,10 +4,12 @@
 //! back. It decides nothing about measuring: what a flag means is written where it is acted upon.
 
 mod check;
+mod clean;
 mod completions;
 mod conclude;
 mod demo;
 mod drive;
+mod ends;
 mod failure;
 mod interrupt;
 mod list;
@@ -20,7 +22,6 @@ mod progress;
 mod report;
 mod run;
 mod sandbox;
-mod url;
 mod verify;
 
 use std::ffi::OsString;
@@ -67,6 +68,8 @@ enum Command {
     Drive(drive::Arguments),
     /// Compare the rows of source and target
     Verify(verify::Arguments),
+    /// List and drop what crashed runs left on your own servers
+    Clean(clean::Arguments),
     /// Show the tasks that are here and the runs that were made
     List(list::Arguments),
     /// Print completions for a shell
@@ -137,7 +140,8 @@ async fn perform(command: Command, context: &Context) -> anyhow::Result<Exit> {
         Command::Run(arguments) => run::run(&arguments, context).await,
         Command::Report(arguments) => report::run(&arguments),
         Command::Sandbox(arguments) => sandbox::run(&arguments, context).await,
-        Command::Check(arguments) => check::run(&arguments, context),
+        Command::Check(arguments) => check::run(&arguments, context).await,
+        Command::Clean(arguments) => clean::run(&arguments, context).await,
         Command::List(arguments) => list::run(&arguments),
         Command::Drive(arguments) => drive::run(&arguments, context).await,
         Command::Verify(arguments) => verify::run(&arguments, context).await,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{Context, conclude, metrics, progress};
 use crate::error::Exit;
 use crate::event::Events;
+use crate::lab::LabFile;
 use crate::sweep::{self, Ran, Sweep};
 use crate::task::Task;
 
@@ -17,6 +18,9 @@ pub(super) struct Arguments {
     /// Put a value into every task, as in --set sync.worker-count=8
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// Run on your own servers, as a lab file names them (lab.example.toml), not on private ones
+    #[arg(long, value_name = "FILE")]
+    lab: Option<PathBuf>,
     /// Go on with a run that was stopped: its folder, or its name under --out
     #[arg(long, value_name = "RUN")]
     resume: Option<PathBuf>,
@@ -32,13 +36,14 @@ pub(super) struct Arguments {
 /// Runs all trials of all tasks.
 pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let tasks = Task::load_all(&arguments.tasks, &arguments.overrides)?;
+    let lab = arguments.lab.as_deref().map(LabFile::load).transpose()?.map(|file| file.lab());
     let folder = match &arguments.resume {
         Some(run) => arguments.place.find(run)?,
         None => arguments.place.new_folder(&tasks[0].name),
     };
     context.log.keep_in(&folder);
     let served = arguments.metrics.serve(&context.log).await?;
-    let options = conclude::options(&folder, &served)?;
+    let options = sweep::Options { lab, ..conclude::options(&folder, &served)? };
     let resume = arguments.resume.is_some();
     let work = async |events: Events| all(tasks, options, resume, &events, context).await;
     let ran = progress::around(&context.log, work).await?;

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::url::ServerUrl;
-use super::{Context, output, progress};
+use super::{Context, ends, output, progress};
 use crate::error::Exit;
 use crate::record::Verdict;
 use crate::trial::verify;
@@ -11,24 +10,14 @@ use crate::trial::verify;
 /// Options of the command.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Source, as mysql://user@host:port; port 3306 where none is given
-    #[arg(long, value_name = "URL")]
-    source: ServerUrl,
-    /// Target
-    #[arg(long, value_name = "URL")]
-    target: ServerUrl,
+    #[command(flatten)]
+    ends: ends::Ends,
     /// Schemas to compare, separated by commas
     #[arg(long, value_name = "NAMES", required = true, value_delimiter = ',')]
     schemas: Vec<String>,
     /// Tables to leave out in every schema
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     ignore: Vec<String>,
-    /// Environment variable that holds the source's password
-    #[arg(long, value_name = "VARIABLE")]
-    source_password_env: Option<String>,
-    /// Environment variable that holds the target's password
-    #[arg(long, value_name = "VARIABLE")]
-    target_password_env: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -36,8 +25,7 @@ pub(super) struct Arguments {
 
 /// Compares and prints the verdict; both ends must be quiet meanwhile.
 pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
-    let source = arguments.source.endpoint(arguments.source_password_env.as_deref())?;
-    let target = arguments.target.endpoint(arguments.target_password_env.as_deref())?;
+    let (source, target) = arguments.ends.endpoints()?;
     let ignore: Vec<&str> = arguments.ignore.iter().map(String::as_str).collect();
     let compare = async |events| {
         let (schemas, cancel) = (&arguments.schemas, &context.cancel);

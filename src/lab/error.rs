@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ErrorClass;
 use crate::lab::sandbox::Program;
-use crate::mysql::session;
+use crate::mysql::{owner, session};
 
 /// A failure to have or to reach a lab. Texts read after "failed to".
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +70,25 @@ pub enum Error {
     /// A server could not be talked to.
     #[error(transparent)]
     Session(#[from] session::Error),
+    /// Another run has the lab.
+    #[error("take the lock \"{}\" on the {end} {endpoint}: {why}", crate::lab::LOCK)]
+    Held {
+        /// `source` or `target`.
+        end: &'static str,
+        /// `user@address`.
+        endpoint: String,
+        /// Who has it, as far as it is known.
+        why: String,
+    },
+    /// The lock that keeps other runs off the lab was lost while a run went on.
+    #[error("keep the lock \"{}\" {why}", crate::lab::LOCK)]
+    LockLost {
+        /// Where and why.
+        why: String,
+    },
+    /// A schema could not be dropped.
+    #[error(transparent)]
+    Owner(#[from] owner::Error),
     /// Ctrl-C while the servers were being started.
     #[error("start the sandbox: interrupted")]
     Interrupted,
@@ -81,12 +100,15 @@ impl Error {
         match self {
             Error::Settings { .. } => ErrorClass::User,
             Error::Session(error) => error.class(),
+            Error::Owner(error) => error.class(),
             Error::Missing { .. }
             | Error::File { .. }
             | Error::Guard { .. }
             | Error::Initialise { .. }
             | Error::Start { .. }
             | Error::Proxy { .. }
+            | Error::Held { .. }
+            | Error::LockLost { .. }
             | Error::Interrupted => ErrorClass::Lab,
         }
     }

@@ -87,7 +87,21 @@ pub async fn server_facts(session: &mut Session) -> Result<ServerFacts, Error> {
         version: session.server().text.clone(),
         address: session.endpoint().address.to_string(),
         settings,
+        tls: cipher(session).await?,
     })
+}
+
+/// What the server says of this connection; TiDB and both others under the same names.
+async fn cipher(session: &mut Session) -> Result<Option<String>, Error> {
+    let sql = "SHOW SESSION STATUS WHERE Variable_name IN ('Ssl_version', 'Ssl_cipher')";
+    let mut said: Vec<(String, String)> = Vec::new();
+    for row in session.rows(sql).await? {
+        said.extend(row.get(0).zip(row.get(1)));
+    }
+    said.sort_by(|a, b| b.0.cmp(&a.0));
+    let words: Vec<String> = said.into_iter().map(|(_, word)| word).collect();
+    let text = words.join(" ").trim().to_owned();
+    Ok((!text.is_empty()).then_some(text))
 }
 
 /// Whether TiDB only pretends to have a setting, to please MySQL's clients: it has no binlog and no

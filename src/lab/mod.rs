@@ -1,16 +1,23 @@
-//! Where a trial runs: the private servers of a sandbox, and the network put between them.
+//! Where a trial runs: the user's own servers, or the private ones of a sandbox with the network put
+//! between them.
 //!
 //! A lab names both ends and how a pipeline reaches them. It knows nothing of workloads, pipelines
 //! or probes.
 
 mod error;
 pub mod facts;
+pub mod file;
+mod hold;
+pub mod leftover;
 pub mod proxy;
 pub mod sandbox;
+pub mod survey;
 
 use std::collections::BTreeMap;
 
 pub use error::Error;
+pub use file::LabFile;
+pub use hold::{Hold, LOCK};
 
 use crate::mysql::{Endpoint, Session};
 
@@ -29,11 +36,14 @@ pub struct Lab {
     pub processes: Vec<(String, u32)>,
     /// What is emulated, ready to print: `target-round-trip` = `2 ms asked, 2.09 ms measured …`.
     pub emulated: BTreeMap<String, String>,
-    /// `sandbox`.
+    /// `sandbox` or [`Lab::OWN`].
     pub kind: String,
 }
 
 impl Lab {
+    /// The kind of labs that dmbench does not start itself.
+    pub const OWN: &str = "own servers";
+
     /// Waits until both servers answer.
     ///
     /// # Errors
@@ -43,5 +53,22 @@ impl Lab {
             Session::reach(endpoint).await?.close().await;
         }
         Ok(())
+    }
+
+    /// Connects to both ends as the pipeline does, which works on this machine. Once, since nobody
+    /// says that they were there before.
+    ///
+    /// # Errors
+    /// When one cannot be reached.
+    pub async fn try_as_pipeline(&self) -> Result<(), Error> {
+        for endpoint in [&self.source_for_pipeline, &self.target_for_pipeline] {
+            Session::connect(endpoint).await?.close().await;
+        }
+        Ok(())
+    }
+
+    /// Whether these are the user's own servers.
+    pub fn is_own(&self) -> bool {
+        self.kind == Lab::OWN
     }
 }

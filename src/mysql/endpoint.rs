@@ -5,6 +5,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::mysql::Tls;
+
 /// A password. Shows itself to nobody: `Debug` prints stars and there is no `Display` or `Serialize`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
@@ -44,6 +46,7 @@ pub enum Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
             Address::Tcp { host, port } => write!(f, "{host}:{port}"),
             Address::Socket(path) => write!(f, "{}", path.display()),
         }
@@ -59,6 +62,8 @@ pub struct Endpoint {
     pub user: String,
     /// The account's password.
     pub password: Secret,
+    /// How the connection is encrypted; nothing over a Unix socket.
+    pub tls: Tls,
 }
 
 impl Endpoint {
@@ -69,7 +74,12 @@ impl Endpoint {
         user: impl Into<String>,
         password: Secret,
     ) -> Self {
-        Endpoint { address: Address::Tcp { host: host.into(), port }, user: user.into(), password }
+        Endpoint {
+            address: Address::Tcp { host: host.into(), port },
+            user: user.into(),
+            password,
+            tls: Tls::default(),
+        }
     }
 
     /// Options for `mysql_async`, without a default schema. TCP stays TCP: the driver must not move
@@ -80,6 +90,7 @@ impl Endpoint {
             .pass(Some(self.password.expose().to_owned()))
             .prefer_socket(Some(false))
             .tcp_nodelay(true)
+            .ssl_opts(self.tls.opts())
             .stmt_cache_size(256);
         match &self.address {
             Address::Tcp { host, port } => opts.ip_or_hostname(host.clone()).tcp_port(*port),

@@ -4,7 +4,7 @@
 //! found in the text: servers' codes have one form in it, whatever the server's language.
 
 /// Codes of MySQL, MariaDB and TiDB, with what may be done.
-const BY_CODE: [(&[u16], &str); 10] = [
+const BY_CODE: [(&[u16], &str); 11] = [
     (
         &[1045, 1698, 1251],
         "check user, password and the hosts that the account may come from; the password comes from \
@@ -13,6 +13,10 @@ const BY_CODE: [(&[u16], &str); 10] = [
     (
         &[1044, 1142, 1143, 1227, 1370],
         "the account lacks a privilege: grant what the statement above needs",
+    ),
+    (
+        &[3159],
+        "the server takes encrypted connections only: say tls = { mode = \"required\" } for it",
     ),
     (&[1049], "the schema does not exist there: check its name, or prepare it first"),
     (
@@ -46,7 +50,45 @@ const BY_CODE: [(&[u16], &str); 10] = [
 ];
 
 /// Words of the driver and of the system, in lower case.
-const BY_WORDS: [(&str, &str); 10] = [
+const BY_WORDS: [(&str, &str); 20] = [
+    ("which only private servers have", "leave --lab out, or one value of it: --set KEY=VALUE"),
+    (
+        "take the lock \"dmbench\"",
+        "another run uses this lab: wait until it has ended, or KILL that connection if nobody knows it",
+    ),
+    (
+        "keep the lock \"dmbench\"",
+        "its session was ended: find out by whom, then go on with --resume",
+    ),
+    (
+        "server does not have this capability",
+        "switch TLS on at the server, or say tls = { mode = \"disabled\" } for it in the lab file",
+    ),
+    (
+        "certificate not valid for name",
+        "name the host as the certificate does, or say mode = \"verify-ca\" (for which the certificate \
+         must hold a name, whichever it is)",
+    ),
+    (
+        "invalid peer certificate: unknownissuer",
+        "name in tls.ca the file of the authority that signed the server's certificate",
+    ),
+    (
+        "invalid peer certificate",
+        "the server's certificate is of no use: let its owner renew it, or say mode = \"required\", \
+         which checks none",
+    ),
+    (
+        "received fatal alert",
+        "the server refuses dmbench's TLS: look at tls.cert and tls.key, and into the server's log",
+    ),
+    (
+        "unknown authentication plugin",
+        "dmbench logs in by caching_sha2_password, mysql_native_password and ed25519: ALTER USER … \
+         IDENTIFIED WITH caching_sha2_password BY '…' (MariaDB: IDENTIFIED VIA ed25519 USING \
+         PASSWORD('…'))",
+    ),
+    ("mysql_old_password is disabled", "ALTER USER … IDENTIFIED WITH mysql_native_password BY '…'"),
     (
         "connection refused",
         "nothing listens there: check host and port, and whether the server runs",

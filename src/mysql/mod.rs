@@ -13,6 +13,8 @@ pub mod patience;
 mod position;
 pub mod schema;
 pub mod session;
+mod tls;
+pub mod url;
 pub mod value;
 
 pub use endpoint::{Address, Endpoint, Secret};
@@ -20,3 +22,4 @@ pub use flavor::{Flavor, Server};
 pub use hint::hint;
 pub use position::{BinlogFile, ParsePositionError, Position};
 pub use session::Session;
+pub use tls::{Tls, TlsMode};

@@ -45,10 +45,48 @@ pub async fn is_ours(session: &mut Session, schema: &str) -> Result<Option<bool>
     if !session.has_schema(schema).await? {
         return Ok(None);
     }
-    let sql =
-        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
+    // A view of that name, or a table of another shape, is somebody else's.
+    let sql = "SELECT GROUP_CONCAT(CONCAT(c.column_name, ' ', c.data_type) \
+               ORDER BY c.ordinal_position SEPARATOR ',') \
+               FROM information_schema.tables t JOIN information_schema.columns c \
+               ON c.table_schema = t.table_schema AND c.table_name = t.table_name \
+               WHERE t.table_type = 'BASE TABLE' AND t.table_schema = ? AND t.table_name = ?";
     let rows = session.rows_with(sql, (schema, OWNER_TABLE)).await?;
-    Ok(Some(rows.first().and_then(|row| row.get::<u64, usize>(0)).unwrap_or(0) > 0))
+    let shape = rows.first().and_then(|row| row.get::<Option<String>, usize>(0)).flatten();
+    Ok(Some(shape.is_some_and(|shape| shape.to_lowercase() == "run varchar,created timestamp")))
+}
+
+/// All schemas that are ours, in order of names.
+///
+/// # Errors
+/// When the server refuses the question.
+pub async fn owned_schemas(session: &mut Session) -> Result<Vec<String>, SessionError> {
+    let sql = "SELECT DISTINCT table_schema FROM information_schema.tables WHERE table_name = ? \
+               ORDER BY 1";
+    let mut ours = Vec::new();
+    for row in session.rows_with(sql, (OWNER_TABLE,)).await? {
+        let schema: String = row.get(0).unwrap_or_default();
+        if is_ours(session, &schema).await? == Some(true) {
+            ours.push(schema);
+        }
+    }
+    Ok(ours)
+}
+
+/// The run that made a schema of ours, and when (UTC); `None` where that was never written.
+///
+/// # Errors
+/// When the server refuses the question.
+pub async fn mark(
+    session: &mut Session,
+    schema: &str,
+) -> Result<Option<(String, String)>, SessionError> {
+    let sql = format!(
+        "SELECT run, CAST(created AS CHAR) FROM {}.`{OWNER_TABLE}` ORDER BY created LIMIT 1",
+        quote_name(schema)
+    );
+    let rows = session.rows(&sql).await?;
+    Ok(rows.first().and_then(|row| Some((row.get(0)?, row.get(1)?))))
 }
 
 /// Makes the schema empty and ours: drops it when it is ours, refuses when it is somebody else's,

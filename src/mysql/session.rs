@@ -13,7 +13,7 @@ use crate::error::ErrorClass;
 use crate::mysql::patience::{
     ANSWER_LIMIT, CLOSE_LIMIT, CONNECT_LIMIT, LOCK_LIMIT, Patience, RETRY_LIMIT,
 };
-use crate::mysql::{Endpoint, Position, Server};
+use crate::mysql::{Endpoint, Position, Server, tls};
 
 /// A connection with the server's identity.
 #[derive(Debug)]
@@ -100,6 +100,7 @@ impl Error {
             {
                 ErrorClass::Transient
             }
+            Some(error) if tls::refusal(error).is_some() => ErrorClass::Lab,
             Some(mysql_async::Error::Io(IoError::Io(_))) => ErrorClass::Transient,
             Some(mysql_async::Error::Driver(
                 DriverError::ConnectionClosed
@@ -156,9 +157,9 @@ impl Session {
     /// [`Error::Connect`] when there is no connection to be had.
     pub async fn connect_with(
         endpoint: &Endpoint,
-        opts: impl Into<mysql_async::Opts>,
+        opts: mysql_async::OptsBuilder,
     ) -> Result<Session, Error> {
-        let greeted = tokio::time::timeout(CONNECT_LIMIT, greet(opts.into())).await;
+        let greeted = tokio::time::timeout(CONNECT_LIMIT, admitted(endpoint, opts)).await;
         let (conn, server) = greeted.unwrap_or_else(|_| Err(silent(CONNECT_LIMIT))).map_err(
             |source: mysql_async::Error| Error::Connect {
                 endpoint: endpoint.to_string(),
@@ -313,6 +314,20 @@ impl Session {
             statement: shorten(statement),
             why: why.to_owned(),
         }
+    }
+}
+
+/// Logs in, by another way where the first fails and the endpoint's TLS mode allows one.
+async fn admitted(
+    endpoint: &Endpoint,
+    opts: mysql_async::OptsBuilder,
+) -> Result<(Conn, Server), mysql_async::Error> {
+    match greet(opts.clone().into()).await {
+        Err(error) => match endpoint.tls.after(&error) {
+            Some(ssl) => greet(opts.ssl_opts(ssl).into()).await,
+            None => Err(error),
+        },
+        greeted => greeted,
     }
 }
 

@@ -57,6 +57,7 @@ fn server(version: &str, port: u16) -> ServerFacts {
         version: version.to_owned(),
         address: format!("127.0.0.1:{port}"),
         settings: settings.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        tls: None,
     }
 }
 

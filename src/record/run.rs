@@ -38,6 +38,9 @@ pub struct ServerFacts {
     /// Settings that bear on the numbers (binlog format and row image, sync_binlog, flush at commit,
     /// buffer pool, collation, …).
     pub settings: BTreeMap<String, String>,
+    /// Protocol and cipher of dmbench's connections to it; `None` where they are plain.
+    #[serde(default)]
+    pub tls: Option<String>,
 }
 
 /// Where trials ran.

@@ -216,6 +216,9 @@ fn server(server: &ServerFacts, like: Option<&ServerFacts>) -> String {
     } else {
         format!("{} ({})", server.server, server.version)
     };
+    if let Some(tls) = &server.tls {
+        text.push_str(&format!(", encrypted by {tls}"));
+    }
     if like.is_some() && !server.settings.is_empty() {
         text.push_str(", set as the source");
         if !settings.is_empty() {

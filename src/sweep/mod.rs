@@ -5,6 +5,7 @@
 
 mod exit;
 mod plan;
+mod servers;
 
 use std::hash::Hasher as _;
 use std::path::{Path, PathBuf};
@@ -14,16 +15,17 @@ use tokio_util::sync::CancellationToken;
 
 pub use exit::exit;
 pub use plan::seats;
+pub use servers::fits_own_servers;
 
 use crate::error::ErrorClass;
 use crate::event::{Event, Events};
-use crate::lab::sandbox::{Needs, Sandbox};
-use crate::lab::{self, facts};
-use crate::record::{LabFacts, Outcome, Run, SCHEMA, Store, Trial, store};
+use crate::lab::{self, Lab, facts};
+use crate::record::{Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
+use crate::trial::Seat;
 use crate::trial::preflight::{self, Check, Plan};
-use crate::trial::{self, Bench, Seat};
+use servers::{Servers, same_lab};
 
 /// The schema that workloads write on both ends.
 pub const SCHEMA_NAME: &str = "dmbench";
@@ -50,6 +52,14 @@ pub enum Error {
         task: String,
         /// What the servers failed.
         checks: Vec<Check>,
+    },
+    /// A task varies what only private servers have.
+    #[error("run task {task} on own servers: it varies {key}, which only private servers have")]
+    Emulates {
+        /// Task.
+        task: String,
+        /// The knob.
+        key: String,
     },
     /// A run cannot be resumed as it is.
     #[error("resume {folder}: {why}")]
@@ -78,7 +88,7 @@ impl Error {
             Error::Task(error) => error.class(),
             Error::Preflight(error) => error.class(),
             Error::Unfit { .. } => ErrorClass::Lab,
-            Error::Resume { .. } => ErrorClass::User,
+            Error::Resume { .. } | Error::Emulates { .. } => ErrorClass::User,
             Error::Program { .. } => ErrorClass::Bug,
         }
     }
@@ -95,6 +105,8 @@ pub struct Options {
     pub command: Vec<String>,
     /// Where `/metrics` gets its numbers.
     pub gauges: Gauges,
+    /// The user's own servers; without them each task gets a sandbox.
+    pub lab: Option<Lab>,
 }
 
 /// A run while its tasks are executed.
@@ -104,7 +116,7 @@ pub struct Sweep {
     run: Run,
     trials: Vec<Trial>,
     options: Options,
-    sandbox: Option<(Sandbox, Bench, lab::sandbox::Settings)>,
+    servers: Option<Servers>,
     events: Events,
     resumed: bool,
 }
@@ -145,7 +157,7 @@ impl Sweep {
             run,
             trials: Vec::new(),
             options,
-            sandbox: None,
+            servers: None,
             events: events.clone(),
             resumed: false,
         })
@@ -169,15 +181,19 @@ impl Sweep {
         let mut trials = store.trials()?;
         trials.retain(|trial| !matches!(trial.outcome, Outcome::Aborted { .. }));
         let events = events.clone();
-        Ok(Sweep { store, run, trials, options, sandbox: None, events, resumed: true })
+        Ok(Sweep { store, run, trials, options, servers: None, events, resumed: true })
     }
 
     /// Checks that a task is the one that the run knows by its name, if it knows one. Changes nothing,
     /// so that a refusal leaves the run as it was.
     ///
     /// # Errors
-    /// [`Error::Resume`] when the task has changed.
+    /// [`Error::Resume`] when the task has changed; [`Error::Emulates`] when it varies what own
+    /// servers are not.
     pub fn accepts(&self, task: &Task) -> Result<(), Error> {
+        if self.options.lab.is_some() {
+            fits_own_servers(task)?;
+        }
         match self.run.tasks.iter().find(|known| known.name == task.name) {
             Some(known) if known.hash != task.hash => Err(Error::Resume {
                 folder: self.store.folder().to_owned(),
@@ -246,7 +262,7 @@ impl Sweep {
 
     /// Makes sure that both servers answer, so that trials are not spent on a lab that is gone.
     async fn reach(&self, cancel: &CancellationToken) -> Result<(), Error> {
-        let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
+        let Some(Servers { bench, .. }) = &self.servers else { return Ok(()) };
         tokio::select! {
             reached = bench.lab.reach() => Ok(reached?),
             () = cancel.cancelled() => Ok(()),
@@ -260,12 +276,16 @@ impl Sweep {
         of: u32,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let Some((_, bench, _)) = &mut self.sandbox else { return Ok(()) };
+        let Some(servers) = &mut self.servers else { return Ok(()) };
         let label = label(seat);
         self.options.gauges.begin_trial(seat.order, of);
         self.events.send(Event::TrialBegan { label: label.clone(), number: seat.order, of });
         let samples = self.store.samples_path(&label);
-        let trial = trial::run(bench, task, seat, samples, cancel).await;
+        let mut trial = servers.run(task, seat, samples, cancel).await;
+        let held = servers.check();
+        if let Err(error) = &held {
+            trial.outcome = Outcome::Aborted { reason: format!("failed to {error}") };
+        }
         self.store.save_trial(&trial)?;
         self.events.send(Event::TrialEnded {
             label,
@@ -274,7 +294,7 @@ impl Sweep {
             figure: figure(&trial),
         });
         self.trials.push(trial);
-        Ok(())
+        held
     }
 
     /// Notes the task in the run's record, or checks that it is the one noted.
@@ -283,59 +303,41 @@ impl Sweep {
         if self.run.tasks.iter().any(|known| known.name == task.name) {
             return Ok(());
         }
+        if self.options.lab.is_some() && task.sandbox != lab::sandbox::Settings::default() {
+            let text = format!("[sandbox] of task {} is left aside on own servers", task.name);
+            self.events.send(Event::Remark { text });
+        }
         self.run.tasks.push(task.facts());
         self.store.save_run(&self.run)?;
         Ok(())
     }
 
     /// Provides servers for a task at a point: those that run, when only the network differs. Says
-    /// whether they were started.
+    /// whether they are new.
     async fn provide(&mut self, task: &Task, cancel: &CancellationToken) -> Result<bool, Error> {
-        if self.sandbox.as_ref().is_some_and(|(sandbox, _, _)| !sandbox.is_alive()) {
+        if self.servers.as_ref().is_some_and(|servers| !servers.are_alive()) {
             let text = "a server of the sandbox has ended: both are started again".to_owned();
             self.events.send(Event::Remark { text });
             self.release().await?;
         }
-        let fits = self.sandbox.as_ref().is_some_and(|(_, _, s)| same_servers(s, &task.sandbox));
-        if !fits {
+        let fit = self.servers.as_ref().is_some_and(|servers| servers.fit(&task.sandbox));
+        if !fit {
             self.release().await?;
-            let sandbox = Sandbox::start(
-                &task.sandbox,
-                Needs { target_binlog: false },
-                &self.store.folder().join("sandbox"),
-                &self.options.executable,
-                &self.events,
-                cancel,
-            )
-            .await?;
-            let scratch = self.store.folder().join("scratch");
-            // By its full name: the guard that removes it, even after a kill, runs elsewhere.
-            sandbox.remove_at_end(&std::path::absolute(&scratch).unwrap_or(scratch.clone()))?;
-            let bench = Bench::new(
-                sandbox.lab().clone(),
-                &scratch,
-                &self.options.executable,
-                &self.run.id,
-                SCHEMA_NAME,
-                &self.events,
-                &self.options.gauges,
-            );
-            self.sandbox = Some((sandbox, bench, task.sandbox.clone()));
+            let (folder, run) = (self.store.folder(), &self.run.id);
+            let servers =
+                Servers::have(&self.options, folder, run, &task.sandbox, &self.events, cancel);
+            self.servers = Some(servers.await?);
         }
-        if let Some((sandbox, bench, settings)) = &mut self.sandbox
-            && *settings != task.sandbox
-        {
-            sandbox.set_network(&task.sandbox).await?;
-            *settings = task.sandbox.clone();
-            bench.lab = sandbox.lab().clone();
+        if let Some(servers) = &mut self.servers {
+            servers.adapt(&task.sandbox).await?;
         }
-        Ok(!fits)
+        Ok(!fit)
     }
 
     /// Checks the servers before anything is written to them for a task. What is worth a word goes to
     /// the log and into the run's record.
     async fn look_ahead(&mut self, task: &Task, cancel: &CancellationToken) -> Result<(), Error> {
-        let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
+        let Some(Servers { bench, .. }) = &self.servers else { return Ok(()) };
         let plan =
             Plan::of(std::slice::from_ref(task), &bench.schema, &bench.scratch, &self.run.id)?;
         let (source, target) = (&bench.lab.source, &bench.lab.target);
@@ -362,12 +364,12 @@ impl Sweep {
     /// Notes what the servers are in the run's record of a task, or checks on resuming that they are
     /// those noted.
     async fn note_lab(&mut self, task: &str) -> Result<(), Error> {
-        let Some((_, bench, _)) = &self.sandbox else { return Ok(()) };
+        let Some(Servers { bench, .. }) = &self.servers else { return Ok(()) };
         let facts = facts::lab_facts(&bench.lab).await.map_err(lab::Error::from)?;
         if let Some(known) = self.run.tasks.iter_mut().find(|known| known.name == task) {
             match &known.lab {
                 None => known.lab = Some(facts),
-                Some(before) if self.resumed => same_versions(before, &facts)
+                Some(before) if self.resumed => same_lab(before, &facts)
                     .map_err(|why| Error::Resume { folder: self.options.folder.clone(), why })?,
                 Some(_) => {}
             }
@@ -377,11 +379,10 @@ impl Sweep {
     }
 
     async fn release(&mut self) -> Result<(), Error> {
-        if let Some((sandbox, bench, _)) = self.sandbox.take() {
-            sandbox.stop().await?;
-            let _ = std::fs::remove_dir_all(&bench.scratch);
+        match self.servers.take() {
+            Some(servers) => servers.release().await,
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -392,34 +393,6 @@ fn in_short(checks: &[Check]) -> String {
         0 | 1 => first,
         more => format!("{first}, and {} more checks fail", more - 1),
     }
-}
-
-/// Whether two settings differ in nothing but the network, which can be changed while servers run.
-fn same_servers(a: &lab::sandbox::Settings, b: &lab::sandbox::Settings) -> bool {
-    let proxied = |s: &lab::sandbox::Settings| {
-        (
-            !s.target_round_trip.is_zero() || s.target_bandwidth.is_some(),
-            !s.source_round_trip.is_zero(),
-        )
-    };
-    let b_network = lab::sandbox::Settings {
-        target_round_trip: b.target_round_trip,
-        source_round_trip: b.source_round_trip,
-        target_bandwidth: b.target_bandwidth,
-        ..a.clone()
-    };
-    b_network == *b && proxied(a) == proxied(b)
-}
-
-fn same_versions(before: &LabFacts, now: &LabFacts) -> Result<(), String> {
-    for (end, before, now) in
-        [("source", &before.source, &now.source), ("target", &before.target, &now.target)]
-    {
-        if before.version != now.version {
-            return Err(format!("the {end} was {} and is {} now", before.server, now.server));
-        }
-    }
-    Ok(())
 }
 
 fn label(seat: &Seat) -> String {

@@ -9,7 +9,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::task::error::{Error, Place};
+use crate::place::{Place, complaint};
+use crate::task::error::Error;
 
 /// Where it stands, its key, its value.
 type Override<'a> = (Range<usize>, &'a str, Value<'a>);
@@ -96,77 +97,17 @@ impl Text {
     /// the place to show where it names none.
     pub(super) fn mistyped(&self, error: &toml::de::Error, fallback: Range<usize>) -> Error {
         let span = error.span().filter(|span| !span.is_empty()).unwrap_or(fallback);
-        let message = error.message();
-        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        let (what, help) = match quoted.split_first() {
-            Some((word, expected)) if message.starts_with("unknown variant") => {
-                (format!("unknown word \"{word}\""), alternatives(word, expected))
-            }
-            Some((word, _)) if message.starts_with("missing field") => {
-                (format!("key \"{word}\" is missing"), String::new())
-            }
-            _ if message.contains("\"friendly\" duration format") => {
-                ("this is no duration".to_owned(), DURATION_HELP.to_owned())
-            }
-            _ => (in_words(message), String::new()),
-        };
+        let (what, help) = complaint(error);
         self.invalid(span, what, help)
     }
 
     fn place(&self, span: Range<usize>) -> Place {
-        let floor = |mut at: usize| {
-            at = at.min(self.whole.len());
-            while !self.whole.is_char_boundary(at) {
-                at -= 1;
-            }
-            at
-        };
-        let (start, end) = (floor(span.start), floor(span.end.max(span.start)));
-        let is_override = start > self.file_length;
-        let before = &self.whole[..start];
-        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-        let rest = &self.whole[line_start..];
-        let text = rest[..rest.find('\n').unwrap_or(rest.len())].trim_end_matches('\r');
-        let column = self.whole[line_start..start].chars().count() + 1;
-        let line_end = line_start + text.len();
-        let length = self.whole[start.min(line_end)..end.min(line_end).max(start.min(line_end))]
-            .chars()
-            .count()
-            .max(1);
-        Place {
-            source: if is_override { text.to_owned() } else { self.name.clone() },
-            line: (!is_override).then(|| before.matches('\n').count() + 1),
-            text: text.to_owned(),
-            column,
-            length,
+        let is_override = span.start > self.file_length;
+        let place = Place::of(&self.name, &self.whole, span);
+        match is_override {
+            true => Place { source: place.text.clone(), line: None, ..place },
+            false => place,
         }
-    }
-}
-
-const DURATION_HELP: &str = "write it as \"500ms\", \"20s\" or \"5m\"";
-
-/// A message of serde's without the names of Rust's types.
-fn in_words(message: &str) -> String {
-    let mut message = message.replace('\n', " ");
-    for (from, to) in [
-        ("expected u32", "expected a whole number"),
-        ("expected u64", "expected a whole number"),
-        ("expected f64", "expected a number"),
-        ("an unsigned duration string", "a duration such as \"500ms\", \"20s\" or \"5m\""),
-        ("invalid type: ", "found "),
-        ("invalid value: ", "found "),
-    ] {
-        message = message.replace(from, to);
-    }
-    message
-}
-
-/// `did you mean X? allowed: …`.
-pub(super) fn alternatives(word: &str, allowed: &[&str]) -> String {
-    let list = allowed.join(", ");
-    match super::keys::nearest(word, allowed) {
-        Some(near) => format!("did you mean \"{near}\"? allowed here: {list}"),
-        None => format!("allowed here: {list}"),
     }
 }
 

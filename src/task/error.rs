@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::error::ErrorClass;
+use crate::place::Place;
 
 /// A failure to read a task.
 #[derive(Debug, thiserror::Error)]
@@ -64,47 +65,6 @@ pub enum Error {
         /// What to do; may be empty.
         help: String,
     },
-}
-
-/// A place in a task's text, or in an override of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// File, or `--set KEY=VALUE`.
-    pub source: String,
-    /// Line from 1 with its text; `None` where the text is an override.
-    pub line: Option<usize>,
-    /// Text of the line.
-    pub text: String,
-    /// Column of the first character meant, from 1, in characters.
-    pub column: usize,
-    /// How many characters are meant; at least one.
-    pub length: usize,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}:{}", self.source, self.column),
-            None => write!(f, "--set {}", self.source),
-        }
-    }
-}
-
-impl Place {
-    /// The line with a caret under what is meant, ready to print; ends without a line break.
-    pub fn excerpt(&self) -> String {
-        let number = self.line.map_or(String::new(), |line| line.to_string());
-        let gutter = " ".repeat(number.len());
-        // Tabs stay tabs, so that the caret stands right whatever their width.
-        let indent: String = self
-            .text
-            .chars()
-            .take(self.column.saturating_sub(1))
-            .map(|c| if c == '\t' { '\t' } else { ' ' })
-            .collect();
-        let carets = "^".repeat(self.length.max(1));
-        format!("{gutter} |\n{number} | {}\n{gutter} | {indent}{carets}", self.text)
-    }
 }
 
 impl Error {

@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use crate::place::distance;
 use crate::record::{Cost, Knob};
 use crate::{lab, pipeline, workload};
 
@@ -116,33 +117,10 @@ fn nearest_key(name: &str) -> String {
     best.1.to_owned()
 }
 
-/// The name among `candidates` that `name` was most likely meant to be; `None` where none is near.
-pub(super) fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
-    let (far, nearest) =
-        candidates.iter().map(|c| (distance(name, c), *c)).min_by_key(|(far, _)| *far)?;
-    (far <= 1.max(name.chars().count() / 3)).then_some(nearest)
-}
-
-/// Levenshtein's distance in characters, of at most the first 64 of each.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) =
-        (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.iter().enumerate() {
-            let change = diagonal + usize::from(left != right);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::nearest;
 
     #[test]
     fn names_resolve_in_full_and_short() {

@@ -21,7 +21,8 @@ use crate::record::{Knob, Limits, Model, Point};
 use crate::workload::PaceSettings;
 use crate::{lab, pipeline, workload};
 
-pub use error::{Error, Place};
+pub use crate::place::Place;
+pub use error::Error;
 
 /// The tasks of `dmbench demo`, as they stand under `tasks/demo/`.
 pub mod demo {

@@ -12,8 +12,9 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::pipeline;
+use crate::place::alternatives;
 use crate::record::{Knob, Limits, Model, Point};
-use crate::task::document::{Text, Value, alternatives, get, put, remove};
+use crate::task::document::{Text, Value, get, put, remove};
 use crate::task::keys::{self, Resolved};
 use crate::task::{Error, KnobRange, Phases, Repeat, Task, hash, rules, shown};
 use crate::workload;

@@ -249,7 +249,8 @@ impl Bench {
         folder: &Path,
         direct: bool,
     ) -> AnyPipeline {
-        let (source, target) = if direct {
+        // Own servers have no proxy, but perhaps another address for the pipeline.
+        let (source, target) = if direct && !self.lab.is_own() {
             (&self.lab.source, &self.lab.target)
         } else {
             (&self.lab.source_for_pipeline, &self.lab.target_for_pipeline)

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dmbench::lab::LabFile;
 use dmbench::task::{Task, estimate, keys};
 use dmbench::telemetry::{label, series};
 
@@ -53,6 +54,27 @@ fn the_document_of_tasks_states_the_defaults() {
         let bare: String = cell.chars().filter(|c| !"`\"sm".contains(*c)).collect();
         let default: String = knob.default.chars().filter(|c| !"sm".contains(*c)).collect();
         assert_eq!(bare, default, "{}", knob.name);
+    }
+}
+
+#[test]
+fn the_example_of_a_lab_file_is_one_with_every_line_switched_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["ca.pem", "client.pem", "client-key.pem", "target.secret"] {
+        fs::write(folder.path().join(name), "x").expect("written");
+    }
+    let text = read("lab.example.toml");
+    let (_, text) = text.split_once("\n\n").expect("a head");
+    let text = text.replace("\n# ", "\n");
+    let text = text.replace("password-env = \"DMBENCH_SOURCE_PASSWORD\"", "");
+    let file = LabFile::parse(&folder.path().join("lab.toml"), &text).expect("a lab");
+    assert!(file.dm.is_some() && file.status_url.is_some() && file.prometheus.len() == 1);
+    assert_eq!(file.source_for_pipeline.address.to_string(), "10.0.9.5:3306");
+    let explained = read("README.md");
+    for line in text.lines().filter(|line| line.contains(" = ")) {
+        let key = line.split(' ').next().expect("a key");
+        let key = if key == "tls" { "tls.mode" } else { key };
+        assert!(explained.contains(&format!(".{key}`")), "README.md does not explain {key}");
     }
 }
 

@@ -24,6 +24,7 @@ fn server() -> ServerFacts {
         version: "9.7.4".into(),
         address: "127.0.0.1:3306".into(),
         settings: BTreeMap::new(),
+        tls: None,
     }
 }
 

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 ///
 /// `task` may name the settings of workload, pipeline and lab; which paths those are is checked by
 /// [`SETTINGS`].
-const MAY: [(&str, &[&str]); 16] = [
+const MAY: [(&str, &[&str]); 17] = [
     ("stats", &[]),
     ("telemetry", &[]),
+    ("place", &[]),
     ("error", &[]),
     ("mysql", &["stats", "telemetry"]),
     ("record", &["stats", "telemetry"]),
@@ -20,10 +21,10 @@ const MAY: [(&str, &[&str]); 16] = [
     ("workload", &["mysql", "record", "event", "stats", "telemetry"]),
     ("pipeline", &["mysql", "record", "event", "stats", "telemetry"]),
     ("probe", &["mysql", "record", "event", "stats", "telemetry"]),
-    ("lab", &["mysql", "record", "event", "stats", "telemetry"]),
+    ("lab", &["mysql", "record", "event", "stats", "telemetry", "place"]),
     ("advise", &["record", "stats"]),
     ("report", &["advise", "record", "stats"]),
-    ("task", &["workload", "pipeline", "lab", "record"]),
+    ("task", &["workload", "pipeline", "lab", "record", "place"]),
     (
         "trial",
         &[
@@ -57,6 +58,7 @@ const MAY: [(&str, &[&str]); 16] = [
             "event",
             "stats",
             "telemetry",
+            "place",
         ],
     ),
 ];
@@ -97,10 +99,7 @@ const WALL_CLOCK: [(&str, &str); 7] = [
     ("probe/marker.rs", "a column of markers for people who look at the table"),
     ("sweep/mod.rs", "moments of a run's begin and end"),
     ("trial/draft.rs", "moment of a trial's begin"),
-    (
-        "trial/preflight/scene.rs",
-        "how far the servers' clocks are from this machine's, before a run",
-    ),
+    ("lab/survey.rs", "how far the servers' clocks are from this machine's, before a run"),
 ];
 
 #[test]

@@ -8,6 +8,7 @@ mod fixtures;
 mod import;
 mod lab;
 mod layers;
+mod own;
 mod preflight;
 mod probe;
 mod run;

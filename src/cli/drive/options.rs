@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
-use crate::cli::{failure::Usage, metrics, url};
-use crate::mysql::{Address, Endpoint, Secret};
+use crate::cli::{ends, failure::Usage, metrics};
+use crate::lab::LabFile;
+use crate::mysql::{Address, Endpoint, Tls};
 use crate::workload::{
     DrivePlan, PaceKind, PaceSettings, RandType, Script, Settings, Stop, Sysbench,
 };
@@ -21,6 +22,9 @@ pub(in crate::cli) struct Arguments {
     /// What to do
     #[arg(value_enum)]
     pub(super) step: Step,
+    /// Lab file whose source is driven, instead of host, port and account
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "port", "socket", "user", "password_env"])]
+    lab: Option<PathBuf>,
     /// Host of the server
     #[arg(long, default_value = "127.0.0.1", conflicts_with = "socket")]
     host: String,
@@ -99,15 +103,16 @@ impl Arguments {
             let help = "leave one of --pace closed and --rate out";
             return Err(Usage::error("pace a closed loop by a rate", help));
         }
-        let password = match &self.password_env {
-            Some(variable) => url::password(variable)?,
-            None => Secret::default(),
-        };
+        if let Some(lab) = &self.lab {
+            return Ok(LabFile::load(lab)?.source);
+        }
+        let variable = self.password_env.as_deref();
+        let password = variable.map(ends::password).transpose()?.unwrap_or_default();
         let address = match &self.socket {
             Some(path) => Address::Socket(path.clone()),
             None => Address::Tcp { host: self.host.clone(), port: self.port },
         };
-        Ok(Endpoint { address, user: self.user.clone(), password })
+        Ok(Endpoint { address, user: self.user.clone(), password, tls: Tls::default() })
     }
 
     pub(super) fn settings(&self) -> Settings {

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use crate::lab::survey::Clock;
 use crate::mysql::schema::{Table, table_names};
 use crate::mysql::session::Error;
 use crate::mysql::{Endpoint, Flavor, Server, Session, owner};
@@ -14,8 +14,6 @@ use crate::trial::preflight::{End, Plan};
 
 /// Access denied, in the ways servers say it.
 const DENIED: [u16; 5] = [1044, 1045, 1142, 1143, 1227];
-/// A clock is asked so often; the quickest answer counts.
-const CLOCK_TRIES: u32 = 5;
 
 /// Everything that checks look at.
 #[derive(Debug)]
@@ -59,15 +57,6 @@ pub(super) struct Side {
     /// Enabled events that the account sees.
     pub(super) events: u64,
     pub(super) clock: Clock,
-}
-
-/// A server's clock against ours.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
-    /// Server minus here, in seconds.
-    pub(super) offset_s: f64,
-    /// Half of the round trip, in seconds: the offset is known no better.
-    pub(super) error_s: f64,
 }
 
 /// Where dumps go.
@@ -188,22 +177,6 @@ impl Side {
             events,
             clock: Clock::read(session).await?,
         })
-    }
-}
-
-impl Clock {
-    async fn read(session: &mut Session) -> Result<Clock, Error> {
-        let mut best = Clock { offset_s: 0.0, error_s: f64::INFINITY };
-        for _ in 0..CLOCK_TRIES {
-            let (began, asked) = (Instant::now(), SystemTime::now());
-            let there: Option<f64> = session.value("SELECT UNIX_TIMESTAMP(NOW(6)) + 0e0").await?;
-            let error_s = began.elapsed().as_secs_f64() / 2.0;
-            let here = asked.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-            if let Some(there) = there.filter(|_| error_s < best.error_s) {
-                best = Clock { offset_s: there - here - error_s, error_s };
-            }
-        }
-        Ok(best)
     }
 }
 

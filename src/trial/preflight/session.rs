@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::lab::survey::Clock;
 use crate::mysql::Flavor;
-use crate::trial::preflight::scene::{Clock, Scene, Side};
+use crate::trial::preflight::scene::{Scene, Side};
 use crate::trial::preflight::{Check, End};
 
 /// Offsets above this are worth a word: they enter every lag that is taken from a server's clock.

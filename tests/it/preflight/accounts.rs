@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use dmbench::event::Events;
-use dmbench::lab::Lab;
+use dmbench::lab::{Hold, Lab, leftover};
 use dmbench::mysql::{Endpoint, Flavor, Secret, Session};
 use dmbench::record::{Outcome, Point, Verdict};
 use dmbench::task::Task;
@@ -105,12 +105,14 @@ async fn trials(pair: &Pair, source: &Endpoint, target: &Endpoint) {
         let refused = trial.findings.iter().find(|found| found.text.contains("denied"));
         assert_eq!(refused, None);
     }
+    let hold = Hold::take(source, target).await.expect("the lock needs no privilege");
     for endpoint in [source, target] {
-        let mut session = Session::connect(endpoint).await.expect("session");
-        for schema in ["dmbench", "dm_meta"] {
-            dmbench::mysql::owner::drop_if_ours(&mut session, schema).await.expect("dropped");
-        }
+        let found = leftover::find(endpoint).await.expect("asked");
+        let schemas: Vec<_> = found.iter().map(|found| found.schema.as_str()).collect();
+        assert!(schemas.contains(&"dmbench"), "{schemas:?}");
+        leftover::remove(endpoint, &schemas).await.expect("dropped");
     }
+    hold.release().await;
 }
 
 /// Takes each privilege away and gives it back by the statement that pre-flight prints.

@@ -124,6 +124,16 @@ pub fn fresh_pair(flavor: Flavor) -> Pair {
     }
 }
 
+/// Source and target for tests that use dmbench's own schemas and its lock, as runs on own servers do.
+pub fn own_pair(flavor: Flavor) -> &'static Pair {
+    static MYSQL: OnceLock<Pair> = OnceLock::new();
+    static MARIADB: OnceLock<Pair> = OnceLock::new();
+    match flavor {
+        Flavor::Mariadb => MARIADB.get_or_init(|| start_apart(Program::Mariadb, Program::Mariadb)),
+        _ => MYSQL.get_or_init(|| start_apart(Program::Mysql, Program::Mysql)),
+    }
+}
+
 /// MySQL as source, MariaDB as target.
 pub fn mixed_pair() -> &'static Pair {
     static MIXED: OnceLock<Pair> = OnceLock::new();

@@ -1,5 +1,6 @@
 //! The parent's hold on a pipeline's process.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::mysql::Endpoint;
 use crate::pipeline::builtin::child::wire::{Command, Failure, Message, Order};
 use crate::pipeline::{Context, Error, How, Progress, State, UnitEvent};
 
@@ -56,7 +58,12 @@ impl Child {
         let start_error = |source| Error::Start { executable: context.executable.clone(), source };
         let log = context.folder.join("pipeline.log");
         let stderr = open_log(&context.folder, &log).map_err(start_error)?;
-        let mut process = Program::new(&context.executable)
+        let mut program = Program::new(&context.executable);
+        // Secrets come through its standard input; its environment is none of their places.
+        for variable in secret_variables(&context.source, &context.target) {
+            program.env_remove(variable);
+        }
+        let mut process = program
             .arg("pipeline")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -157,6 +164,14 @@ impl Child {
         stdin.write_all(line).await.map_err(|source| Error::Talk { source })?;
         stdin.flush().await.map_err(|source| Error::Talk { source })
     }
+}
+
+/// Names of environment variables that hold a password of an end.
+fn secret_variables(source: &Endpoint, target: &Endpoint) -> Vec<OsString> {
+    let secrets = [source, target].map(|end| end.password.expose());
+    let holds =
+        |value: &OsString| secrets.iter().any(|secret| !secret.is_empty() && value == secret);
+    std::env::vars_os().filter(|(_, value)| holds(value)).map(|(name, _)| name).collect()
 }
 
 fn open_log(folder: &Path, log: &Path) -> std::io::Result<std::fs::File> {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorClass;
-use crate::mysql::{Address, Endpoint, Secret};
+use crate::mysql::{Address, Endpoint, Secret, Tls};
 use crate::pipeline::builtin::Settings;
 use crate::pipeline::{Context, How, Progress, Start, UnitEvent};
 
@@ -76,6 +76,8 @@ struct Server {
     user: String,
     #[serde(default)]
     password: String,
+    #[serde(default)]
+    tls: Tls,
 }
 
 impl From<&Endpoint> for Server {
@@ -85,7 +87,14 @@ impl From<&Endpoint> for Server {
             Address::Socket(path) => (Some(path.clone()), String::new(), 0),
         };
         let password = endpoint.password.expose().to_owned();
-        Server { socket, host, port, user: endpoint.user.clone(), password }
+        Server {
+            socket,
+            host,
+            port,
+            user: endpoint.user.clone(),
+            password,
+            tls: endpoint.tls.clone(),
+        }
     }
 }
 
@@ -98,6 +107,7 @@ impl Server {
             },
             user: self.user.clone(),
             password: Secret::new(self.password.clone()),
+            tls: self.tls.clone(),
         }
     }
 }
@@ -172,7 +182,7 @@ impl Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mysql::Position;
+    use crate::mysql::{Position, TlsMode};
     use crate::pipeline::Unit;
     use crate::stats::Histogram;
 
@@ -180,11 +190,15 @@ mod tests {
     fn an_order_reads_back_with_its_secrets() {
         let context = Context {
             name: "a".into(),
-            source: Endpoint::tcp("127.0.0.1", 3306, "bench", Secret::new("s\"e\\c\n")),
+            source: Endpoint {
+                tls: Tls { mode: TlsMode::VerifyCa, ca: Some("/ca.pem".into()), ..Tls::default() },
+                ..Endpoint::tcp("127.0.0.1", 3306, "bench", Secret::new("s\"e\\c\n"))
+            },
             target: Endpoint {
                 address: Address::Socket("/tmp/t.sock".into()),
                 user: "root".into(),
                 password: Secret::default(),
+                tls: Tls::default(),
             },
             schemas: vec!["sb".into()],
             meta_schema: "dm_meta".into(),

@@ -1,39 +1,25 @@
-//! Servers as users write them: `mysql://user@host:port`.
+//! Servers as users write them: `mysql://user@host:port`, or `mysql://user@/path/to.sock`.
 //!
-//! A password has no place in a URL: it would stand in the process list and in the shell's history.
-//! It comes from an environment variable that an option names.
+//! A password has no place in a URL: it would stand in the process list, in the shell's history and
+//! in files. Whoever reads a URL says where else it comes from.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::mysql::{Address, Endpoint, Secret};
+use crate::mysql::{Address, Endpoint, Secret, Tls};
 
 /// A server's address with the account's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ServerUrl {
+pub struct ServerUrl {
     address: Address,
     user: String,
 }
 
 impl ServerUrl {
-    /// The endpoint, with the password that an environment variable holds.
-    pub(super) fn endpoint(&self, password_env: Option<&str>) -> anyhow::Result<Endpoint> {
-        let password = match password_env {
-            Some(variable) => password(variable)?,
-            None => Secret::default(),
-        };
-        Ok(Endpoint { address: self.address.clone(), user: self.user.clone(), password })
+    /// The endpoint, with the account's password.
+    pub fn endpoint(&self, password: Secret, tls: Tls) -> Endpoint {
+        Endpoint { address: self.address.clone(), user: self.user.clone(), password, tls }
     }
-}
-
-/// The password that an environment variable holds.
-pub(super) fn password(variable: &str) -> anyhow::Result<Secret> {
-    std::env::var(variable).map(Secret::new).map_err(|_| {
-        super::failure::Usage::error(
-            format!("read a password from the environment variable {variable}: it is not set"),
-            format!("set it in this shell: read -rs {variable}; export {variable}"),
-        )
-    })
 }
 
 impl FromStr for ServerUrl {
@@ -51,8 +37,9 @@ impl FromStr for ServerUrl {
             .rsplit_once('@')
             .ok_or("it names no account, as in mysql://bench@127.0.0.1:3306")?;
         if account.contains(':') {
-            return Err("it holds a password, which everybody on this machine could see in the \
-                        process list; name an environment variable with --…password-env instead"
+            return Err("it holds a password, which would stand in files, in the shell's history \
+                        and in the process list; name an environment variable that holds it \
+                        (password-env)"
                 .into());
         }
         if account.is_empty() {
@@ -71,13 +58,15 @@ impl FromStr for ServerUrl {
         if place.contains('/') {
             return Err("it has a path behind the host; a URL names a server, not a schema".into());
         }
-        let (host, port) = host_and_port(place)?;
-        Ok(ServerUrl { address: Address::Tcp { host, port }, user })
+        Ok(ServerUrl { address: host_and_port(place)?, user })
     }
 }
 
 /// `host`, `host:port`, `[v6]`, `[v6]:port`; the port is 3306 where none is given.
-fn host_and_port(place: &str) -> Result<(String, u16), String> {
+///
+/// # Errors
+/// What is wrong, as a sentence about "it".
+pub fn host_and_port(place: &str) -> Result<Address, String> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or("the [ of the address is not closed")?;
@@ -106,7 +95,7 @@ fn host_and_port(place: &str) -> Result<(String, u16), String> {
             _ => return Err(format!("\"{port}\" is no port")),
         },
     };
-    Ok((host.to_owned(), port))
+    Ok(Address::Tcp { host: host.to_owned(), port })
 }
 
 /// Resolves `%40` and the like.
@@ -135,9 +124,8 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        match text.parse::<ServerUrl>().map(|url| url.endpoint(None)) {
-            Ok(Ok(endpoint)) => endpoint.to_string(),
-            Ok(Err(error)) => error.to_string(),
+        match text.parse::<ServerUrl>() {
+            Ok(url) => url.endpoint(Secret::default(), Tls::default()).to_string(),
             Err(why) => format!("refused: {why}"),
         }
     }
@@ -147,8 +135,8 @@ mod tests {
         for (url, is) in [
             ("mysql://root@127.0.0.1:4000", "root@127.0.0.1:4000"),
             ("mysql://bench@db.example/", "bench@db.example:3306"),
-            ("mysql://bench@[::1]:4000", "bench@::1:4000"),
-            ("mysql://bench@[fe80::1]", "bench@fe80::1:3306"),
+            ("mysql://bench@[::1]:4000", "bench@[::1]:4000"),
+            ("mysql://bench@[fe80::1]", "bench@[fe80::1]:3306"),
             ("mysql://a%40b@/run/my%20sql.sock", "a@b@/run/my sql.sock"),
         ] {
             assert_eq!(shown(url), is, "{url}");

@@ -1,0 +1,126 @@
+//! One run at a time: a lock on both ends, held by a session for as long as a run lasts.
+//!
+//! Two runs on one lab would drop each other's schemas. The lock is the servers' own (`GET_LOCK`), so
+//! it needs no table, and goes when its session goes, however a run ends. A session that is lost ends
+//! the run, since another may have begun by then.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::lab::Error;
+use crate::mysql::{Endpoint, Flavor, Session};
+
+/// Name of the lock.
+pub const LOCK: &str = "dmbench";
+/// Between two looks at the lock; far below every server's `wait_timeout`.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Both ends' locks. Dropped, they are given up.
+#[derive(Debug)]
+pub struct Hold {
+    lost: watch::Receiver<Option<String>>,
+    /// Cancelled when a lock is lost.
+    gone: CancellationToken,
+    end: CancellationToken,
+    keepers: JoinSet<()>,
+}
+
+impl Hold {
+    /// Takes the lock on both ends, without waiting for it.
+    ///
+    /// # Errors
+    /// [`Error::Held`] when another session has it; when an end cannot be reached.
+    pub async fn take(source: &Endpoint, target: &Endpoint) -> Result<Hold, Error> {
+        let (source_session, id) = lock("source", source, None).await?;
+        let (target_session, _) = lock("target", target, Some(id)).await?;
+        let (sender, lost) = watch::channel(None);
+        let (gone, end) = (CancellationToken::new(), CancellationToken::new());
+        let mut keepers = JoinSet::new();
+        for (name, session) in [("source", source_session), ("target", target_session)] {
+            let (sender, gone, end) = (sender.clone(), gone.clone(), end.clone());
+            keepers.spawn(async move {
+                if let Some(why) = keep(session, &end).await {
+                    sender.send_replace(Some(format!("on the {name}: {why}")));
+                    gone.cancel();
+                }
+            });
+        }
+        Ok(Hold { lost, gone, end, keepers })
+    }
+
+    /// Cancelled when a lock is lost.
+    pub fn gone(&self) -> &CancellationToken {
+        &self.gone
+    }
+
+    /// Why a lock was lost, if one was.
+    ///
+    /// # Errors
+    /// [`Error::LockLost`].
+    pub fn check(&self) -> Result<(), Error> {
+        match &*self.lost.borrow() {
+            None => Ok(()),
+            Some(why) => Err(Error::LockLost { why: why.clone() }),
+        }
+    }
+
+    /// Gives both locks up.
+    pub async fn release(mut self) {
+        self.end.cancel();
+        while self.keepers.join_next().await.is_some() {}
+    }
+}
+
+/// A session that has the lock, and its connection's number.
+async fn lock(
+    end: &'static str,
+    endpoint: &Endpoint,
+    ours: Option<u64>,
+) -> Result<(Session, u64), Error> {
+    let mut session = Session::connect(endpoint).await?;
+    let id: u64 = session.value("SELECT CONNECTION_ID()").await?.unwrap_or_default();
+    let taken: Option<u64> = session.value(&format!("SELECT GET_LOCK('{LOCK}', 0)")).await?;
+    if taken == Some(1) {
+        return Ok((session, id));
+    }
+    let sql = format!("SELECT IS_USED_LOCK('{LOCK}')");
+    let holder = match session.server().flavor {
+        // It answers 1 for whoever else has it.
+        Flavor::Tidb => None,
+        _ => session.value::<u64>(&sql).await?,
+    };
+    session.close().await;
+    let why = match holder {
+        // Two servers number their connections apart: the same one is hardly chance.
+        Some(holder) if Some(holder) == ours => {
+            "source and target seem to be one server: name two".to_owned()
+        }
+        Some(holder) => format!("connection {holder} there has it"),
+        None => "another session there has it".to_owned(),
+    };
+    Err(Error::Held { end, endpoint: endpoint.to_string(), why })
+}
+
+/// Looks after a lock until `end`; says why it is lost, if it is.
+async fn keep(mut session: Session, end: &CancellationToken) -> Option<String> {
+    let sql = format!("SELECT COALESCE(IS_USED_LOCK('{LOCK}') = CONNECTION_ID(), 0)");
+    loop {
+        tokio::select! {
+            () = end.cancelled() => {
+                session.close().await;
+                return None;
+            }
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        match session.value::<u64>(&sql).await {
+            Ok(Some(1)) => {}
+            Ok(_) => return Some("the session no longer has it".to_owned()),
+            // An old TiDB cannot tell; a session that is there has what it took.
+            Err(error) if error.code().is_some() && !error.is_disconnect() => {}
+            Err(error) => return Some(format!("failed to {error}")),
+        }
+    }
+}
