@@ -148,12 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn one_trial_that_differs_or_saturates_bars_its_point() {
+    fn one_trial_that_failed_bars_its_point() {
         let differs = Verdict::Differs { missing: 7, surplus: 0, changed: 0, examples: vec![] };
         let saturated = Outcome::Saturated { rate: 9_000.0, dimension: "rows/s".to_owned() };
         for damage in [
             &(|t: &mut Trial| t.verdict = differs.clone()) as &dyn Fn(&mut Trial),
             &|t: &mut Trial| t.outcome = saturated.clone(),
+            &|t: &mut Trial| t.outcome = Outcome::Invalid { reason: "rows".to_owned() },
+            &|t: &mut Trial| t.outcome = Outcome::Bounded { reason: "p99".to_owned() },
         ] {
             let (run, mut trials) = example::worker_sweep();
             assert_eq!(picked(&of(&run, &trials)), "8");

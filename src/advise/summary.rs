@@ -72,10 +72,13 @@ pub struct PointSummary {
 }
 
 impl PointSummary {
-    /// Whether in any trial rows differed, or the pipeline did not finish or keep up. Such a setting
-    /// is never recommended, however well its other trials went.
+    /// Whether in any trial rows differed, the pipeline did not finish or keep up, a limit was
+    /// exceeded, or the counts of rows did not agree. Such a setting is never recommended, however
+    /// well its other trials went: merged with theirs, the excess of one trial may not show.
     pub fn failed_once(&self) -> bool {
-        self.verdicts.contains_key("differs") || self.outcomes.contains_key("saturated")
+        let failures = ["saturated", "bounded", "invalid"];
+        self.verdicts.contains_key("differs")
+            || failures.iter().any(|outcome| self.outcomes.contains_key(*outcome))
     }
 
     /// Value of a number metric's estimate.

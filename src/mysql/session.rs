@@ -21,7 +21,7 @@ pub struct Session {
     conn: Conn,
     server: Server,
     endpoint: Endpoint,
-    /// How long a statement may take.
+    /// How long a statement may take; zero once one took longer.
     limit: Duration,
 }
 
@@ -173,7 +173,9 @@ impl Session {
     /// Gives statements from now on another time than [`ANSWER_LIMIT`] to be answered in. An answer
     /// that came too late is a lost connection.
     pub fn wait_up_to(&mut self, limit: Duration) {
-        self.limit = limit;
+        if !self.limit.is_zero() {
+            self.limit = limit;
+        }
     }
 
     /// What the server is.
@@ -203,7 +205,7 @@ impl Session {
     /// [`Error::Statement`].
     pub async fn execute(&mut self, statement: impl AsRef<[u8]>) -> Result<u64, Error> {
         let statement = statement.as_ref();
-        match in_time(self.limit, self.conn.query_drop(statement)).await {
+        match in_time(&mut self.limit, self.conn.query_drop(statement)).await {
             Ok(()) => Ok(self.conn.affected_rows()),
             // Enough to be cut to what is shown.
             Err(source) => {
@@ -218,7 +220,7 @@ impl Session {
     /// # Errors
     /// [`Error::Statement`].
     pub async fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Error> {
-        match in_time(self.limit, self.conn.query(statement)).await {
+        match in_time(&mut self.limit, self.conn.query(statement)).await {
             Ok(rows) => Ok(rows),
             Err(source) => Err(self.statement_error(statement, source)),
         }
@@ -233,7 +235,7 @@ impl Session {
         statement: &str,
         params: impl Into<Params> + Send,
     ) -> Result<Vec<Row>, Error> {
-        match in_time(self.limit, self.conn.exec(statement, params.into())).await {
+        match in_time(&mut self.limit, self.conn.exec(statement, params.into())).await {
             Ok(rows) => Ok(rows),
             Err(source) => Err(self.statement_error(statement, source)),
         }
@@ -288,7 +290,7 @@ impl Session {
     /// # Errors
     /// [`Error::Statement`].
     pub async fn ping(&mut self) -> Result<(), Error> {
-        match in_time(self.limit, self.conn.ping()).await {
+        match in_time(&mut self.limit, self.conn.ping()).await {
             Ok(()) => Ok(()),
             Err(source) => Err(self.statement_error("ping", source)),
         }
@@ -296,7 +298,7 @@ impl Session {
 
     /// Closes the connection in good order; errors while closing do not matter.
     pub async fn close(self) {
-        let _ = in_time(CLOSE_LIMIT, self.conn.disconnect()).await;
+        let _ = in_time(&mut CLOSE_LIMIT.clone(), self.conn.disconnect()).await;
     }
 
     /// Wraps a driver's error with this server and the statement.
@@ -342,12 +344,20 @@ async fn greet(opts: mysql_async::Opts) -> Result<(Conn, Server), mysql_async::E
 }
 
 /// Bounds a wait for the server. A connection whose answer came too late is of no use any more, which
-/// the error says.
+/// the error says: the late answer would be taken for that of the next statement, so there is none. The
+/// limit is zero from then on.
 async fn in_time<T>(
-    limit: Duration,
+    limit: &mut Duration,
     answer: impl Future<Output = Result<T, mysql_async::Error>>,
 ) -> Result<T, mysql_async::Error> {
-    tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| Err(silent(limit)))
+    if limit.is_zero() {
+        let text = "the connection was given up, since an answer did not come in time";
+        return Err(std::io::Error::new(std::io::ErrorKind::NotConnected, text).into());
+    }
+    match tokio::time::timeout(*limit, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(silent(std::mem::take(limit))),
+    }
 }
 
 fn silent(limit: Duration) -> mysql_async::Error {
@@ -379,6 +389,16 @@ pub fn quote_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The COMMIT that was answered after all must not pass for the answer to a ROLLBACK.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_sent_over_a_connection_whose_answer_is_overdue() {
+        let mut limit = Duration::from_secs(3);
+        let late = in_time::<()>(&mut limit, std::future::pending()).await;
+        assert!(late.expect_err("late").to_string().contains("no answer within 3 s"));
+        let next = in_time::<()>(&mut limit, async { unreachable!("it is not begun") }).await;
+        assert!(next.expect_err("given up").to_string().contains("given up"));
+    }
 
     #[test]
     fn a_killed_session_is_lost_and_may_be_had_again() {

@@ -204,6 +204,8 @@ impl Bench {
             model: "backlog",
             why: "the task says no phases.ops".to_owned(),
         })?;
+        // From here on the source is not as it was filled, whatever becomes of the ops.
+        let input = self.input.take();
         self.events.send(Event::Preparing {
             what: format!("committing {ops} ops on the source, to be replayed by every trial"),
         });
@@ -234,10 +236,7 @@ impl Bench {
         }
         let to = self.source_position(cancel).await?;
         let range = Range { dump, from, to, effect: driven.effect, ops };
-        if let Some(input) = &mut self.input {
-            input.key = key;
-            input.range = Some(range.clone());
-        }
+        self.input = input.map(|input| Input { key, range: Some(range.clone()), ..input });
         Ok(range)
     }
 

@@ -93,6 +93,10 @@ async fn compare_all(
         if let Some(reason) = survey.incomparable.first() {
             return Ok(Verdict::Unchecked { reason: reason.clone() });
         }
+        if survey.tables == 0 {
+            let reason = format!("there is no table to compare in {}", schemas.join(", "));
+            return Ok(Verdict::Unchecked { reason });
+        }
         return Ok(Verdict::Equal { tables: survey.tables, rows });
     }
     examples.truncate(difference::MOST_EXAMPLES);

@@ -13,8 +13,9 @@ use crate::pipeline::builtin::child::units::{Control, Units};
 use crate::pipeline::builtin::child::wire::{Command, Message, Order};
 use crate::pipeline::{Error, How, Progress, Unit};
 
-/// Between two readings of the same state.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two readings of the same state: the resolution of every time at which a position was
+/// reached.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Between two looks for a change of state.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
