@@ -144,3 +144,15 @@ async fn execute(session: &mut Session, statements: &[&str]) {
         session.execute(statement).await.expect("the source takes the statement");
     }
 }
+
+/// Changes rows at random beside other clients: what a key or a lock refuses changes none.
+async fn change(session: &mut Session, statement: &str) -> u64 {
+    match session.execute(statement).await {
+        Ok(rows) => rows,
+        Err(error) => {
+            let is_refused = matches!(error.code(), Some(1062 | 1205 | 1213 | 1020));
+            assert!(is_refused, "unexpected refusal: {error}");
+            0
+        }
+    }
+}
