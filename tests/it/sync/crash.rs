@@ -207,28 +207,13 @@ async fn applied_does_not_wait_for_the_checkpoint(flavor: Flavor) {
     let mut replica = Replica::new(pair(flavor), "applied", &[table]).await;
     replica.settings.checkpoint_flush_interval = Duration::from_secs(3_600);
     let from = replica.setup.from.clone();
-    let (progress, mut watched) = watch::channel(Progress::new(Unit::Sync));
-    let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
-    let unit = run(
-        &replica.settings,
-        &replica.setup,
-        std::future::ready(()),
-        &progress,
-        drain.cancelled(),
-        &cancel,
-    );
-    let watching = async {
+    let synced = replica.beside(async |watched| {
         execute(&mut replica.source().await, &["INSERT INTO t VALUES (1)"]).await;
         let end = replica.end().await;
         let seen = watched.wait_for(|p| p.applied.as_ref().is_some_and(|a| a.reached(&end))).await;
         assert_eq!(seen.expect("goes on").durable.as_ref(), Some(&from));
-        drain.cancel();
-        std::future::pending::<()>().await;
-    };
-    let synced = tokio::time::timeout(HANG, async {
-        tokio::select! { synced = unit => synced, () = watching => unreachable!() }
     });
-    let synced = synced.await.expect("no hang").expect("replicated");
+    let synced = synced.await.expect("replicated");
     let sql = format!(
         "SELECT CONCAT(binlog_name, ':', binlog_pos) FROM `{}`.`applied_syncer_checkpoint` WHERE id = \
          'dmbench' AND is_global = 1 AND exit_safe_binlog_pos = binlog_pos",

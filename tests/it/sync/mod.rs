@@ -85,6 +85,21 @@ impl Replica {
 
     /// Replicates while `work` writes, from when sync is connected and on until all of it is applied.
     async fn while_running(&self, work: impl Future<Output = ()>) -> Result<Synced, Error> {
+        self.beside(async |watched| {
+            watched.wait_for(|p| p.state != State::Starting).await.expect("sync becomes ready");
+            work.await;
+            let end = self.end().await;
+            let reached = |p: &Progress| p.applied.as_ref().is_some_and(|a| a.reached(&end));
+            watched.wait_for(reached).await.expect("progress goes on");
+        })
+        .await
+    }
+
+    /// Replicates while `work` writes and watches, and on until what was read by its end is applied.
+    async fn beside(
+        &self,
+        work: impl AsyncFnOnce(&mut watch::Receiver<Progress>),
+    ) -> Result<Synced, Error> {
         let (progress, mut watched) = watch::channel(Progress::new(Unit::Sync));
         let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
         let unit = run(
@@ -95,19 +110,15 @@ impl Replica {
             drain.cancelled(),
             &cancel,
         );
-        let writing = async {
-            watched.wait_for(|p| p.state != State::Starting).await.expect("sync becomes ready");
-            work.await;
-            let end = self.end().await;
-            let reached = |p: &Progress| p.applied.as_ref().is_some_and(|a| a.reached(&end));
-            watched.wait_for(reached).await.expect("progress goes on");
+        let working = async {
+            work(&mut watched).await;
             drain.cancel();
             std::future::pending::<()>().await;
         };
         tokio::time::timeout(HANG, async {
             tokio::select! {
                 synced = unit => synced,
-                () = writing => unreachable!(),
+                () = working => unreachable!(),
             }
         })
         .await

@@ -7,13 +7,11 @@
 use std::time::Duration;
 
 use dmbench::mysql::{Flavor, Session};
+use dmbench::pipeline::Progress;
 use dmbench::pipeline::builtin::Sync;
-use dmbench::pipeline::builtin::sync::{Synced, run};
-use dmbench::pipeline::{Progress, Unit};
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use dmbench::pipeline::builtin::sync::Synced;
 
-use super::{HANG, Replica, execute};
+use super::{Replica, execute};
 use crate::support::{locked_pair, runtime};
 
 const TABLES: [&str; 4] = [
@@ -191,17 +189,7 @@ async fn at_gate(replica: &Replica) {
 /// Replicates the history: everything before the ALTER TABLE waits at the worker together, and what is
 /// behind it. `waiting`: how many rows the worker's queue takes.
 async fn replicate(replica: &Replica, waiting: Option<u64>) -> Synced {
-    let (progress, mut watched) = watch::channel(Progress::new(Unit::Sync));
-    let (drain, cancel) = (CancellationToken::new(), CancellationToken::new());
-    let unit = run(
-        &replica.settings,
-        &replica.setup,
-        std::future::ready(()),
-        &progress,
-        drain.cancelled(),
-        &cancel,
-    );
-    let writing = async {
+    let synced = replica.beside(async |watched| {
         let mut source = replica.source().await;
         let gates = [closed_gate(replica, 1).await, closed_gate(replica, 2).await];
         let last = [LAST];
@@ -228,13 +216,8 @@ async fn replicate(replica: &Replica, waiting: Option<u64>) -> Synced {
         let end = replica.end().await;
         let reached = |p: &Progress| p.applied.as_ref().is_some_and(|a| a.reached(&end));
         watched.wait_for(reached).await.expect("goes on");
-        drain.cancel();
-        std::future::pending::<()>().await;
-    };
-    let synced = tokio::time::timeout(HANG, async {
-        tokio::select! { synced = unit => synced, () = writing => unreachable!() }
     });
-    let synced = synced.await.expect("no hang").expect("replicated");
+    let synced = synced.await.expect("replicated");
     replica.assert_equal(&["a", "p", "n", "gate"]).await;
     synced
 }
