@@ -206,3 +206,37 @@ impl State {
         self.own_statements.fetch_add(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The target answers at 0 and 100 ms and then not before 5,100 ms, while the source goes on.
+    #[test]
+    fn a_silent_target_counts_for_as_long_as_it_was_silent() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let position = |offset| crate::mysql::Position::new("b.000001", offset).expect("position");
+        let mut track = SourceTrack::default();
+        for (ms, offset) in [(0, 100), (100, 200), (5_100, 900)] {
+            track.add(at(ms), at(ms), position(offset));
+        }
+        let marks = Marks { begin: Some((at(0), Counts::default())), end: None };
+        let reading = |lag, bytes| Reading {
+            position: position(200),
+            lag: Some(Duration::from_millis(lag)),
+            bytes_behind: Some(bytes),
+            standing: Standing::Lagging,
+        };
+        let mut checkpoints = Checkpoints::default();
+        checkpoints.take(reading(0, 0), at(100), marks, &track);
+        checkpoints.take(reading(5_000, 700), at(5_100), marks, &track);
+        // Due at 200, 300, … 5,000 ms, and the two that came.
+        assert_eq!((checkpoints.lag.n(), checkpoints.bytes.n()), (51, 51));
+        let median = checkpoints.lag.quantile(0.5).expect("51 lags") as f64;
+        assert!((median / 2_500_000.0 - 1.0).abs() < 2e-3, "{median} µs");
+        assert_eq!(checkpoints.bytes.quantile(0.5), Some(700), "the larger of before and after");
+    }
+}
