@@ -22,7 +22,7 @@ pub struct Context {
     pub target: Endpoint,
     /// Schemas to replicate.
     pub schemas: Vec<String>,
-    /// Schema of the checkpoint table on the target, such as `dm_meta`.
+    /// Schema of the checkpoint table on the target, such as `dmbench_meta`.
     pub meta_schema: String,
     /// Folder of the dump's files and of the process' log.
     pub folder: PathBuf,

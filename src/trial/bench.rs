@@ -19,8 +19,8 @@ use crate::workload::{self, Effect};
 /// Longest time for a dump or a load: only a bound on a hang.
 pub(super) const COPY_LIMIT: Duration = Duration::from_secs(3_600);
 
-/// Schema of the checkpoint table on the target, as in DM.
-pub(super) const META_SCHEMA: &str = "dm_meta";
+/// Schema of the checkpoint table on the target. Not named as DM's own: a DM may use the same target.
+pub(super) const META_SCHEMA: &str = "dmbench_meta";
 
 /// Everything that trials of one task share.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ server() { jq --arg side "$1" '{host: .[$side].host, port: .[$side].port, user: 
   password: env.MYSQL_PWD}' <<<"$up"; }
 order=$(jq -n -c --argjson source "$(server source)" --argjson target "$(server target)" \
   --arg folder "$work/dump" '{settings: {}, name: "bench", source: $source, target: $target,
-  schemas: ["dmbench_bench"], "meta-schema": "dm_meta", folder: $folder, run: "bench",
+  schemas: ["dmbench_bench"], "meta-schema": "dmbench_meta", folder: $folder, run: "bench",
   "server-id": 4000000001, start: "all"}')
 
 mkfifo "$work/commands"

@@ -272,7 +272,7 @@ pub(super) mod example {
         Scene {
             plan: Plan {
                 schema: "dmbench".to_owned(),
-                meta_schema: "dm_meta".to_owned(),
+                meta_schema: "dmbench_meta".to_owned(),
                 copies: true,
                 reads_binlog: true,
                 source_connections: 20,

@@ -140,7 +140,7 @@ impl Desk {
 async fn schemas(endpoint: &Endpoint) -> Vec<String> {
     let mut session = Session::connect(endpoint).await.expect("reached");
     let sql = "SELECT schema_name FROM information_schema.schemata WHERE schema_name IN \
-               ('dmbench', 'dm_meta') ORDER BY 1";
+               ('dmbench', 'dmbench_meta') ORDER BY 1";
     let rows = session.rows(sql).await.expect("asked");
     rows.into_iter().map(mysql_async::from_row).collect()
 }

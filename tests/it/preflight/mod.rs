@@ -32,7 +32,7 @@ async fn servers(flavor: Flavor) -> (&'static Pair, MutexGuard<'static, ()>) {
 fn plan(schema: &str) -> Plan {
     Plan {
         schema: schema.to_owned(),
-        meta_schema: "dm_meta".to_owned(),
+        meta_schema: "dmbench_meta".to_owned(),
         copies: true,
         reads_binlog: true,
         source_connections: 20,

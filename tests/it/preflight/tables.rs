@@ -19,9 +19,11 @@ async fn a_schema_of_somebody_else_fails_on_either_end() {
         let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
         let name = schema("preflight");
         let plan = plan(&name);
-        for (end, name) in
-            [(End::Source, name.as_str()), (End::Target, name.as_str()), (End::Target, "dm_meta")]
-        {
+        for (end, name) in [
+            (End::Source, name.as_str()),
+            (End::Target, name.as_str()),
+            (End::Target, "dmbench_meta"),
+        ] {
             let session = if end == End::Source { &mut source } else { &mut target };
             run(session, &["CREATE DATABASE $S"], name).await;
             let checks = inspect(pair.source(), pair.target(), &plan).await;

@@ -201,7 +201,7 @@ mod tests {
                 tls: Tls::default(),
             },
             schemas: vec!["sb".into()],
-            meta_schema: "dm_meta".into(),
+            meta_schema: "dmbench_meta".into(),
             folder: "/tmp/dump".into(),
             executable: "dmbench".into(),
             run: "r".into(),
