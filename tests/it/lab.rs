@@ -239,6 +239,20 @@ fn servers_end_even_when_dmbench_and_the_guard_are_killed() {
     wait_until("everything is gone", || nothing_is_left(folder.path()));
 }
 
+/// With no data folder kept from an earlier start both ends make theirs at the same time.
+#[test]
+fn two_mariadbs_start_side_by_side_for_the_first_time() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let environment = [("XDG_CACHE_HOME", folder.path())];
+    let (mut owner, said) =
+        holder::start(Program::Mariadb, Program::Mariadb, folder.path(), &environment);
+    holds(said);
+    drop(owner.stdin.take());
+    owner.wait().expect("it is ours");
+    let templates = folder.path().join("dmbench/templates");
+    assert!(templates.read_dir().expect("made").next().is_some(), "they were not the first");
+}
+
 /// A program that says it is MySQL, makes a data folder, and fails to start.
 fn broken_mysqld(folder: &Path) -> PathBuf {
     let path = folder.join("mysqld");

@@ -56,12 +56,16 @@ pub(super) struct Role {
 }
 
 /// Arguments that make an empty data folder, and the program that takes them.
-pub(super) fn initialise(found: &Found, data: &Path) -> (PathBuf, Vec<String>) {
+///
+/// The folder for temporary files is the server's own: a MariaDB that starts removes the temporary
+/// tables that it finds in its folder, those of another one that is just starting included.
+pub(super) fn initialise(found: &Found, home: &Home) -> (PathBuf, Vec<String>) {
     let mut arguments = vec!["--no-defaults".to_owned()];
     if rustix::process::geteuid().is_root() {
         arguments.push("--user=root".to_owned());
     }
-    arguments.push(format!("--datadir={}", data.display()));
+    arguments.push(format!("--datadir={}", home.data().display()));
+    arguments.push(format!("--tmpdir={}", home.temporary().display()));
     // Small, since the folder is kept as a template; a start makes it as large as it should be.
     if found.program == Program::Mysql {
         arguments.push("--initialize-insecure".to_owned());
@@ -254,6 +258,19 @@ mod tests {
         let found = Found { program: Program::Tidb, path: "t".into(), version: String::new() };
         let home = Home { folder: "/f".into(), socket: "/s".into() };
         assert_eq!(environment(&found, &home)["TMPDIR"], "/f/tmp");
+    }
+
+    #[test]
+    fn a_data_folder_is_made_with_temporary_files_apart_from_those_of_others() {
+        for program in [Program::Mysql, Program::Mariadb] {
+            let path = PathBuf::from("/usr/sbin").join(program.command());
+            let found = Found { program, path, version: String::new() };
+            let home = Home { folder: "/f".into(), socket: "/s".into() };
+            let (_, arguments) = initialise(&found, &home);
+            for flag in ["--datadir=/f/data", "--tmpdir=/f/tmp"] {
+                assert!(arguments.iter().any(|a| a == flag), "{program:?} lacks {flag}");
+            }
+        }
     }
 
     #[test]

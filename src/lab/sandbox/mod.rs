@@ -298,10 +298,39 @@ fn lab(source: &Running, target: &Running, emulated: BTreeMap<String, String>) -
     }
 }
 
-/// The last lines of a log, for an error.
+/// What a log says of a failure, for an error: the lines that call themselves errors, else the last
+/// ones. Long lines are cut.
 fn log_tail(path: &Path) -> String {
     const LINES: usize = 12;
+    const CHARACTERS: usize = 300;
     let text = String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
     let lines: Vec<_> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
+    let errors: Vec<_> = lines.iter().copied().filter(|line| line.contains("ERROR")).collect();
+    let told = if errors.is_empty() { lines } else { errors };
+    let told = &told[told.len().saturating_sub(LINES)..];
+    let cut = told.iter().map(|line| match line.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => (*line).to_owned(),
+    });
+    cut.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_log_the_errors_are_told_and_else_its_end() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let log = folder.path().join("log");
+        let told = |text: &str| {
+            std::fs::write(&log, text).expect("written");
+            log_tail(&log)
+        };
+        let advice = "see the manual\n".repeat(20);
+        assert_eq!(told(&format!("begin\nERROR: 1146\n\n{advice}")), "ERROR: 1146");
+        assert_eq!(told("one\n\ntwo\n"), "one\ntwo");
+        assert_eq!(told(&format!("ERROR {}", "é".repeat(400))).chars().count(), 301);
+        assert_eq!(log_tail(&folder.path().join("none")), "");
+    }
 }

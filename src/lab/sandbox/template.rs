@@ -55,7 +55,7 @@ async fn initialise(
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
     let log = home.folder.join("initialise.log");
-    let (program, arguments) = flags::initialise(found, &home.data());
+    let (program, arguments) = flags::initialise(found, home);
     let name = format!("initialise {name}");
     let launch = Launch {
         name: name.clone(),
