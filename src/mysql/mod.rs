@@ -1,6 +1,7 @@
 //! What both ends speak: endpoints, sessions, flavours, positions, schemas, values, the binlog.
 //!
-//! Nothing here knows what a trial, a workload or a pipeline is. `mysql_async` types stay inside
+//! Nothing here knows what a trial, a workload or a pipeline is. A [`Session`] is for everything, a
+//! [`raw::Raw`] connection for the paths where microseconds count. `mysql_async` types stay inside
 //! this module and the places that hold a [`Session`]; binlog types of `mysql_common` stay inside
 //! [`binlog`].
 
@@ -11,6 +12,7 @@ mod hint;
 pub mod owner;
 pub mod patience;
 mod position;
+pub mod raw;
 pub mod schema;
 pub mod session;
 mod tls;

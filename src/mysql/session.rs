@@ -159,15 +159,15 @@ impl Session {
         endpoint: &Endpoint,
         opts: mysql_async::OptsBuilder,
     ) -> Result<Session, Error> {
-        let greeted = tokio::time::timeout(CONNECT_LIMIT, admitted(endpoint, opts)).await;
-        let (conn, server) = greeted.unwrap_or_else(|_| Err(silent(CONNECT_LIMIT))).map_err(
-            |source: mysql_async::Error| Error::Connect {
-                endpoint: endpoint.to_string(),
-                tried: Duration::ZERO,
-                source: Box::new(source),
-            },
-        )?;
+        let greeted = admitted(endpoint, opts);
+        let (conn, server) = within_limit(endpoint, CONNECT_LIMIT, greeted).await?;
         Ok(Session { conn, server, endpoint: endpoint.clone(), limit: ANSWER_LIMIT })
+    }
+
+    /// The statement that sets the state of every connection.
+    pub(super) fn state() -> String {
+        let wait = LOCK_LIMIT.as_secs();
+        format!("SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = {wait}")
     }
 
     /// Gives statements from now on another time than [`ANSWER_LIMIT`] to be answered in. An answer
@@ -319,6 +319,20 @@ impl Session {
     }
 }
 
+/// Bounds the time for a connection to be made in.
+pub(super) async fn within_limit<T>(
+    endpoint: &Endpoint,
+    limit: Duration,
+    made: impl Future<Output = Result<T, mysql_async::Error>>,
+) -> Result<T, Error> {
+    let made = tokio::time::timeout(limit, made).await.unwrap_or_else(|_| Err(silent(limit)));
+    made.map_err(|source| Error::Connect {
+        endpoint: endpoint.to_string(),
+        tried: Duration::ZERO,
+        source: Box::new(source),
+    })
+}
+
 /// Logs in, by another way where the first fails and the endpoint's TLS mode allows one.
 async fn admitted(
     endpoint: &Endpoint,
@@ -336,9 +350,7 @@ async fn admitted(
 /// Logs in, sets the session's state, learns what the server is.
 async fn greet(opts: mysql_async::Opts) -> Result<(Conn, Server), mysql_async::Error> {
     let mut conn = Conn::new(opts).await?;
-    let wait = LOCK_LIMIT.as_secs();
-    let state = format!("SET NAMES utf8mb4, time_zone = '+00:00', lock_wait_timeout = {wait}");
-    conn.query_drop(state).await?;
+    conn.query_drop(Session::state()).await?;
     let text: Option<String> = conn.query_first("SELECT VERSION()").await?;
     Ok((conn, Server::from_version(&text.unwrap_or_default())))
 }

@@ -1,12 +1,21 @@
 //! Whether and how a connection is encrypted, in the words of MySQL's own clients.
 //!
-//! The driver does the encrypting. What it cannot do is refused here by name, never left out: over
-//! a Unix socket it encrypts nothing, and without a name in the certificate it verifies nothing.
+//! Both the driver and raw connections keep to it. What the driver cannot do is refused here by name,
+//! never left out: over a Unix socket it encrypts nothing, and without a name in the certificate it
+//! verifies nothing.
 
+use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mysql_async::{ClientIdentity, DriverError, IoError, SslOpts};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use serde::{Deserialize, Serialize};
+use tokio_rustls::TlsConnector;
 
 /// What is asked of a connection, as MySQL's `--ssl-mode`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +73,42 @@ impl Tls {
         )
     }
 
+    /// What encrypts a raw connection.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is not what it should be.
+    pub(super) fn connector(&self) -> io::Result<TlsConnector> {
+        let mut roots = RootCertStore::empty();
+        match &self.ca {
+            Some(ca) => {
+                for authority in CertificateDer::pem_file_iter(ca).map_err(io::Error::other)? {
+                    roots.add(authority.map_err(io::Error::other)?).map_err(io::Error::other)?;
+                }
+            }
+            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        }
+        let verifier = Verifier {
+            mode: self.mode,
+            strict: WebPkiServerVerifier::builder(Arc::new(roots))
+                .build()
+                .map_err(io::Error::other)?,
+        };
+        let config = ClientConfig::builder()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let config = match self.cert.as_ref().zip(self.key.as_ref()) {
+            None => config.with_no_client_auth(),
+            Some((cert, key)) => {
+                let chain = CertificateDer::pem_file_iter(cert)
+                    .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+                    .map_err(io::Error::other)?;
+                let key = PrivateKeyDer::from_pem_file(key).map_err(io::Error::other)?;
+                config.with_client_auth_cert(chain, key).map_err(io::Error::other)?
+            }
+        };
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+
     /// The options to try with after a failure, where another try keeps what the mode promises:
     /// plain for `preferred` and a server without TLS, and for `verify-ca` with a name that the
     /// certificate holds. The driver compares names in any case, and only after it has found the
@@ -77,6 +122,56 @@ impl Tls {
             }
             _ => None,
         }
+    }
+}
+
+/// Looks at a server's certificate as strictly as the mode says. Signatures are checked in any case.
+#[derive(Debug)]
+struct Verifier {
+    mode: TlsMode,
+    strict: Arc<WebPkiServerVerifier>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if !matches!(self.mode, TlsMode::VerifyCa | TlsMode::VerifyIdentity) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        match self.strict.verify_server_cert(certificate, chain, name, ocsp, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if self.mode == TlsMode::VerifyCa => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.strict.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.strict.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.strict.supported_verify_schemes()
     }
 }
 

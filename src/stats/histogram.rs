@@ -32,6 +32,12 @@ impl Histogram {
         self.counts.record(value).expect("it grows with its values");
     }
 
+    /// Records the same value `n` times.
+    pub fn record_n(&mut self, value: u64, n: u64) {
+        self.sum += u128::from(value) * u128::from(n);
+        self.counts.record_n(value, n).expect("it grows with its values");
+    }
+
     /// Records a duration in microseconds.
     pub fn record_duration(&mut self, duration: Duration) {
         self.record(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));

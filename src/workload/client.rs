@@ -83,7 +83,7 @@ impl<W: Workload> Client<'_, W> {
     async fn see_through(&mut self, due: Due) -> Result<(), Error> {
         let scene = self.scene;
         let op = scene.workload.pick(scene.seed, due.index);
-        let started = Instant::now();
+        let started = (!scene.offer.is_closed()).then(Instant::now);
         let ended = self.try_to_commit(&op).await?;
         let finished = Instant::now();
         self.with_shard(|shard| match ended {
@@ -96,7 +96,9 @@ impl<W: Workload> Client<'_, W> {
             Ended::Unknown => shard.unknown += 1,
         });
         match ended {
-            Ended::Committed(effect) => scene.counters.add_committed(&effect, finished - started),
+            Ended::Committed(effect) => {
+                scene.counters.add_committed(&effect, finished - started.unwrap_or(due.at));
+            }
             Ended::Failed(_) | Ended::Unknown => scene.counters.add_failed(),
         }
         Ok(())

@@ -235,6 +235,9 @@ fn gather<W: Workload>(
     for shard in &scene.shards {
         all.merge(&shard.lock().expect("no client panics while it holds its shard"));
     }
+    if scene.offer.is_closed() {
+        all.close_loop();
+    }
     for slot in &scene.under_way {
         if let Some(nanos) = slot.load(Ordering::Relaxed).checked_sub(1) {
             let at = scene.start + Duration::from_nanos(nanos);

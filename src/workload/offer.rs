@@ -78,6 +78,11 @@ impl Offer {
         }
     }
 
+    /// Whether an op is due when a client is ready for it.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(self, Offer::Closed(_))
+    }
+
     /// Hands out no further op, whatever is due.
     pub(super) fn stop(&self) {
         match self {

@@ -18,6 +18,17 @@ pub enum Script {
     OltpWriteOnly,
 }
 
+impl Script {
+    /// How many rows each op changes.
+    pub fn row_changes(self) -> u64 {
+        match self {
+            Script::OltpPointSelect => 0,
+            Script::OltpInsert | Script::OltpUpdateIndex => 1,
+            Script::OltpWriteOnly => 4,
+        }
+    }
+}
+
 /// How keys are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -34,6 +45,14 @@ pub enum RandType {
 pub enum Settings {
     /// sysbench's tables and scripts.
     Sysbench(Sysbench),
+}
+
+impl Settings {
+    /// How many rows each op changes.
+    pub fn row_changes_per_op(&self) -> u64 {
+        let Settings::Sysbench(sysbench) = self;
+        sysbench.script.row_changes()
+    }
 }
 
 /// sysbench's tables and scripts.

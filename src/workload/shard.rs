@@ -44,12 +44,12 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Counts a committed op.
+    /// Counts a committed op; `started` is `None` in a closed loop, where ops begin when they are due.
     pub(super) fn commit(
         &mut self,
         effect: Effect,
         due: Due,
-        started: Instant,
+        started: Option<Instant>,
         finished: Instant,
         window: &Window,
     ) {
@@ -57,10 +57,19 @@ impl Shard {
         self.effect += effect;
         self.window_committed += u64::from(window.holds(finished));
         if window.holds(due.at) {
-            self.delay.record_duration(started.saturating_duration_since(due.at));
-            self.service.record_duration(finished - started);
-            self.response.record_duration(finished.saturating_duration_since(due.at));
+            self.service.record_duration(finished - started.unwrap_or(due.at));
+            if let Some(started) = started {
+                self.delay.record_duration(started.saturating_duration_since(due.at));
+                self.response.record_duration(finished.saturating_duration_since(due.at));
+            }
         }
+    }
+
+    /// Gives the ops of a closed loop the delay and the response that all of them have: none, and
+    /// their service.
+    pub(super) fn close_loop(&mut self) {
+        self.delay.record_n(0, self.service.n());
+        self.response.merge(&self.service);
     }
 
     /// Counts an op that nobody began before the drive ended: its age so far is the least that its

@@ -45,17 +45,6 @@ pub(in super::super) enum Op {
     },
 }
 
-impl Op {
-    /// How many rows it changes.
-    pub(super) fn row_changes(&self) -> u64 {
-        match self {
-            Op::PointSelect(_) => 0,
-            Op::Insert(_) | Op::UpdateIndex(_) => 1,
-            Op::WriteOnly { .. } => 4,
-        }
-    }
-}
-
 /// A script over prepared tables.
 #[derive(Debug)]
 pub(in super::super) struct Oltp {

@@ -1,8 +1,5 @@
 //! Carrying ops out over the binary protocol with prepared statements.
 
-use mysql_async::prelude::Queryable;
-use mysql_async::{Params, Row as AnswerRow, Statement, Value};
-
 use super::super::Error;
 use super::super::effect::Effect;
 use super::super::keys::Keys;
@@ -11,7 +8,7 @@ use super::op::{Key, Oltp, Op, Row};
 use super::table::{quoted, seeded};
 use super::text::{C_LEN, PAD_LEN};
 use crate::error::ErrorClass;
-use crate::mysql::Session;
+use crate::mysql::raw::{Answer, Parameter, Prepared, Raw, cells};
 use crate::mysql::session::{Error as SessionError, LOST_CODES, TRANSIENT_CODES};
 
 /// Bytes of an INT.
@@ -42,12 +39,12 @@ enum Verb {
 
 const VERBS: usize = 5;
 
-/// A session and its prepared statements, made at their first use.
+/// A connection and its prepared statements, made at their first use.
 #[derive(Debug)]
 pub(in super::super) struct Client {
-    session: Session,
+    raw: Raw,
     schema: String,
-    statements: Vec<Option<Statement>>,
+    statements: Vec<Option<Prepared>>,
 }
 
 impl Workload for Oltp {
@@ -58,15 +55,14 @@ impl Workload for Oltp {
         self.op(seed, index)
     }
 
-    fn row_changes(&self, op: &Op) -> u64 {
-        op.row_changes()
+    fn row_changes(&self, _: &Op) -> u64 {
+        self.script.row_changes()
     }
 
     async fn connect(&self) -> Result<Client, SessionError> {
-        let count = self.tables as usize * VERBS;
-        let opts = self.endpoint.opts().stmt_cache_size(count.max(256));
-        let session = Session::connect_with(&self.endpoint, opts).await?;
-        Ok(Client { session, schema: self.schema.clone(), statements: vec![None; count] })
+        let raw = Raw::connect(&self.endpoint).await?;
+        let statements = vec![None; self.tables as usize * VERBS];
+        Ok(Client { raw, schema: self.schema.clone(), statements })
     }
 
     async fn perform(&self, client: &mut Client, op: &Op) -> Result<Effect, Failure> {
@@ -97,35 +93,33 @@ impl Workload for Oltp {
     }
 
     async fn close(&self, client: Client) {
-        client.session.close().await;
+        client.raw.close().await;
     }
 }
 
 impl Client {
     async fn select(&mut self, key: Key) -> Result<Effect, Failure> {
-        let slot = self.prepare(Verb::Select, key.table).await?;
-        let statement = self.statements[slot].as_ref().expect("prepared just now");
-        let params = Params::Positional(vec![Value::UInt(key.id)]);
-        let row: Result<Option<AnswerRow>, _> =
-            self.session.conn().exec_first(statement, params).await;
-        let row = row.map_err(|e| self.failure("SELECT c", e, false))?;
-        Ok(Effect { read: u64::from(row.is_some()), statements: 1, ..Effect::default() })
+        let parameters = [Parameter::Number(key.id)];
+        let read = self.exec(Verb::Select, key.table, &parameters, false).await?.rows;
+        Ok(Effect { read, statements: 1, ..Effect::default() })
     }
 
     async fn insert(&mut self, row: &Row, committing: bool) -> Result<Effect, Failure> {
-        let params = vec![
-            Value::UInt(row.key.id),
-            Value::UInt(row.k),
-            Value::Bytes(row.text.c()),
-            Value::Bytes(row.text.pad()),
+        let parameters = [
+            Parameter::Number(row.key.id),
+            Parameter::Number(row.k),
+            Parameter::Bytes(&row.text.c()),
+            Parameter::Bytes(&row.text.pad()),
         ];
-        let inserted = self.exec(Verb::Insert, row.key.table, params, committing).await?;
+        let answer = self.exec(Verb::Insert, row.key.table, &parameters, committing).await?;
+        let inserted = answer.affected;
         Ok(Effect { inserted, statements: 1, bytes: inserted * ROW_LEN, ..Effect::default() })
     }
 
     async fn update_index(&mut self, key: Key, committing: bool) -> Result<Effect, Failure> {
-        let params = vec![Value::UInt(key.id)];
-        let updated = self.exec(Verb::UpdateIndex, key.table, params, committing).await?;
+        let parameters = [Parameter::Number(key.id)];
+        let answer = self.exec(Verb::UpdateIndex, key.table, &parameters, committing).await?;
+        let updated = answer.affected;
         Ok(Effect { updated, statements: 1, bytes: updated * INT_LEN, ..Effect::default() })
     }
 
@@ -135,10 +129,13 @@ impl Client {
         };
         self.text("BEGIN", false).await?;
         let mut effect = self.update_index(*index, false).await?;
-        let params = vec![Value::Bytes(text.c()), Value::UInt(non_index.id)];
-        let updated = self.exec(Verb::UpdateNonIndex, non_index.table, params, false).await?;
-        let params = vec![Value::UInt(replaced.key.id)];
-        let deleted = self.exec(Verb::Delete, replaced.key.table, params, false).await?;
+        let (c, id) = (text.c(), replaced.key.id);
+        let parameters = [Parameter::Bytes(&c), Parameter::Number(non_index.id)];
+        let answer = self.exec(Verb::UpdateNonIndex, non_index.table, &parameters, false).await?;
+        let updated = answer.affected;
+        let parameters = [Parameter::Number(id)];
+        let answer = self.exec(Verb::Delete, replaced.key.table, &parameters, false).await?;
+        let deleted = answer.affected;
         effect += Effect { updated, deleted, bytes: updated * C_LEN as u64, ..Effect::default() };
         effect += self.insert(replaced, false).await?;
         self.text("COMMIT", true).await?;
@@ -156,7 +153,7 @@ impl Client {
                 let id = row.key.id;
                 let sql = format!("SELECT c, pad FROM {table} WHERE id = {id} FOR UPDATE");
                 let found = self.witness(&sql).await?;
-                if found == Some((row.text.c(), row.text.pad())) {
+                if found.is_some_and(|(c, pad)| c == row.text.c() && pad == row.text.pad()) {
                     let (inserted, statements, bytes) = (1, 1, ROW_LEN);
                     let effect = Effect { inserted, statements, bytes, ..Effect::default() };
                     Ok(Fate::Committed(effect))
@@ -199,23 +196,29 @@ impl Client {
         Ok(fate)
     }
 
+    /// The two texts of a row, where it is there.
     async fn witness(&mut self, sql: &str) -> Result<Option<(Vec<u8>, Vec<u8>)>, Failure> {
-        let found = self.session.conn().query_first(sql).await;
-        found.map_err(|e| self.failure(sql, e, true))
+        let mut found = None;
+        let answer = self.raw.rows(sql, |row| {
+            let mut cells = cells(row).map(|cell| cell.unwrap_or_default().to_vec());
+            found = cells.next().zip(cells.next());
+        });
+        match answer.await {
+            Ok(_) => Ok(found),
+            Err(error) => Err(self.failure(sql, error, true)),
+        }
     }
 
     async fn exec(
         &mut self,
         verb: Verb,
         table: u32,
-        params: Vec<Value>,
+        parameters: &[Parameter<'_>],
         committing: bool,
-    ) -> Result<u64, Failure> {
-        let slot = self.prepare(verb, table).await?;
-        let statement = self.statements[slot].as_ref().expect("prepared just now");
-        let done = self.session.conn().exec_drop(statement, Params::Positional(params)).await;
-        match done {
-            Ok(()) => Ok(self.session.conn().affected_rows()),
+    ) -> Result<Answer, Failure> {
+        let prepared = self.prepare(verb, table).await?;
+        match self.raw.execute(&prepared, parameters).await {
+            Ok(answer) => Ok(answer),
             Err(error) => {
                 let sql = sql(verb, &self.schema, table);
                 Err(self.failure(&sql, error, committing))
@@ -224,23 +227,26 @@ impl Client {
     }
 
     async fn text(&mut self, sql: &str, committing: bool) -> Result<(), Failure> {
-        let done = self.session.conn().query_drop(sql).await;
-        done.map_err(|e| self.failure(sql, e, committing))
-    }
-
-    /// Makes sure that a statement is prepared and gives its place.
-    async fn prepare(&mut self, verb: Verb, table: u32) -> Result<usize, Failure> {
-        let slot = (table as usize - 1) * VERBS + verb as usize;
-        if self.statements[slot].is_none() {
-            let sql = sql(verb, &self.schema, table);
-            let prepared = self.session.conn().prep(sql.as_str()).await;
-            let statement = prepared.map_err(|e| self.failure(&sql, e, false))?;
-            self.statements[slot] = Some(statement);
+        match self.raw.query(sql).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.failure(sql, error, committing)),
         }
-        Ok(slot)
     }
 
-    /// What a driver's error means for the op.
+    /// The prepared statement, made where it is not there yet.
+    async fn prepare(&mut self, verb: Verb, table: u32) -> Result<Prepared, Failure> {
+        let slot = (table as usize - 1) * VERBS + verb as usize;
+        if let Some(prepared) = self.statements[slot] {
+            return Ok(prepared);
+        }
+        let sql = sql(verb, &self.schema, table);
+        match self.raw.prepare(&sql).await {
+            Ok(prepared) => Ok(*self.statements[slot].insert(prepared)),
+            Err(error) => Err(self.failure(&sql, error, false)),
+        }
+    }
+
+    /// What an error means for the op.
     fn failure(&self, sql: &str, error: mysql_async::Error, committing: bool) -> Failure {
         let code = match &error {
             mysql_async::Error::Server(server) => server.code,
@@ -252,7 +258,7 @@ impl Client {
         if TRANSIENT_CODES.contains(&code) {
             return Failure::Refused { code };
         }
-        let error = self.session.statement_error(sql, error);
+        let error = self.raw.error(sql, error);
         if error.is_disconnect() && error.class() == ErrorClass::Transient {
             return Failure::Lost { code, committing };
         }

@@ -45,8 +45,8 @@ pub(in super::super) fn push_row_sql(
 ) {
     let (k, text) = seeded(seed, table, id, keys);
     write!(out, "({id},{k},'").expect("a vector takes every write");
-    text.push_c(out);
+    out.extend_from_slice(&text.c());
     out.extend_from_slice(b"','");
-    text.push_pad(out);
+    out.extend_from_slice(&text.pad());
     out.extend_from_slice(b"')");
 }
