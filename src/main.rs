@@ -14,14 +14,16 @@ fn main() -> ExitCode {
 }
 
 /// A pipeline may use every core. Generator and probes leave half of them to the servers, which run
-/// here too in a sandbox; threads that wake each other for every answer cost more than they give.
+/// here too in a sandbox; threads that wake each other for every answer cost more than they give, and
+/// where one thread is all there is, it needs no queues that others could take from.
 fn runtime(arguments: &Arguments) -> tokio::runtime::Builder {
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if !arguments.is_pipeline() {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        runtime.worker_threads(cores.div_ceil(2));
-    }
-    runtime.enable_all();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if arguments.is_pipeline() { cores } else { cores.div_ceil(2) };
+    let mut runtime = match threads {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    runtime.worker_threads(threads).enable_all();
     runtime
 }
 
