@@ -1,11 +1,14 @@
-//! One direction of one relayed connection: a thread that reads, a thread that writes when due.
+//! One direction of one relayed connection: a thread that reads what arrives and writes what is due.
 
-use std::io::{Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::Network;
 
@@ -24,53 +27,64 @@ struct Chunk {
     due: Instant,
 }
 
-/// Starts both threads of a direction.
+/// Starts the thread of a direction.
 pub(super) fn open(
     network: &Arc<Network>,
     id: u64,
     way: usize,
     from: TcpStream,
     to: TcpStream,
-) -> std::io::Result<[JoinHandle<()>; 2]> {
-    let (sender, receiver) = sync_channel(UNDER_WAY);
-    let thread = |name: &str| std::thread::Builder::new().name(name.into()).stack_size(STACK);
-    let reader = {
-        let network = Arc::clone(network);
-        thread("proxy-read").spawn(move || read(&network, way, from, &sender))?
-    };
-    let writer = {
-        let network = Arc::clone(network);
-        thread("proxy-write").spawn(move || write(&network, id, to, &receiver))?
-    };
-    Ok([reader, writer])
+) -> io::Result<JoinHandle<()>> {
+    let network = Arc::clone(network);
+    let thread = std::thread::Builder::new().name("proxy-relay".into()).stack_size(STACK);
+    thread.spawn(move || relay(&network, id, way, from, to))
 }
 
-fn read(network: &Network, way: usize, mut from: TcpStream, sender: &SyncSender<Chunk>) {
+fn relay(network: &Network, id: u64, way: usize, mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = vec![0_u8; CHUNK];
+    let mut under_way: VecDeque<Chunk> = VecDeque::new();
+    let mut ended = false;
     loop {
-        // A broken connection ends like one that was closed; its socket is shut both ways anyway.
-        let length = from.read(&mut buffer).unwrap_or(0);
-        let chunk = Chunk { bytes: buffer[..length].to_vec(), due: network.due(way, length) };
-        if sender.send(chunk).is_err() || length == 0 {
-            return;
+        while let Some(chunk) = under_way.pop_front_if(|chunk| chunk.due <= Instant::now()) {
+            if !network.pass(id) {
+                return;
+            }
+            if chunk.bytes.is_empty() {
+                return network.half_close(id, &to);
+            }
+            if to.write_all(&chunk.bytes).is_err() {
+                return network.close(id);
+            }
+        }
+        let due = under_way.front().map(|chunk| chunk.due);
+        let from_too = (!ended && under_way.len() < UNDER_WAY).then_some(&from);
+        if wait(from_too, due) {
+            // A broken connection ends like one that was closed; its socket is shut both ways anyway.
+            let length = from.read(&mut buffer).unwrap_or(0);
+            ended = length == 0;
+            let due = network.due(way, length);
+            under_way.push_back(Chunk { bytes: buffer[..length].to_vec(), due });
         }
     }
 }
 
-fn write(network: &Network, id: u64, mut to: TcpStream, receiver: &Receiver<Chunk>) {
-    for chunk in receiver {
-        sleep_until(chunk.due);
-        if !network.pass(id) {
-            return;
-        }
-        if chunk.bytes.is_empty() {
-            network.half_close(id, &to);
-            return;
-        }
-        if to.write_all(&chunk.bytes).is_err() {
-            return network.close(id);
-        }
+/// Waits until there is something to read or `due` has come; answers whether there is something to
+/// read. Tokio's timers tick in whole milliseconds, the kernel's do not.
+fn wait(from: Option<&TcpStream>, due: Option<Instant>) -> bool {
+    let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+    let mut sockets: Vec<_> =
+        from.into_iter().map(|from| PollFd::new(from, PollFlags::IN)).collect();
+    match poll(&mut sockets, left.map(timespec).as_ref()) {
+        Ok(ready) => ready > 0,
+        Err(Errno::INTR) => false,
+        // Reading tells what is wrong with the socket.
+        Err(_) => from.is_some(),
     }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    Timespec { tv_sec: seconds, tv_nsec: duration.subsec_nanos().into() }
 }
 
 impl Network {
@@ -83,16 +97,5 @@ impl Network {
             drop(state);
             self.close(id);
         }
-    }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a relaying thread is there to wait: tokio's timers tick in whole milliseconds"
-)]
-fn sleep_until(due: Instant) {
-    let left = due.saturating_duration_since(Instant::now());
-    if !left.is_zero() {
-        std::thread::sleep(left);
     }
 }

@@ -1,11 +1,10 @@
 //! A relay on loopback that makes one machine show the shape of a network: a round-trip time, a
 //! bandwidth limit, a stall, a cut.
 //!
-//! Every connection has two directions, each with a thread that reads and one that writes. A chunk
-//! is read as soon as it arrives, gets a due time half a round trip later, and is written then:
-//! chunks are under way at the same time, so the delay costs no throughput. What is under way is
-//! bounded; beyond that the sender is held back. Plain threads sleep, since tokio's timers tick in
-//! milliseconds. Opening a connection costs no round trip here, unlike over a network.
+//! Every connection has two directions, each with a thread. A chunk is read as soon as it arrives,
+//! gets a due time half a round trip later, and is written then: chunks are under way at the same
+//! time, so the delay costs no throughput. What is under way is bounded; beyond that the sender is
+//! held back. Plain threads wait, since tokio's timers tick in milliseconds. Opening a connection costs no round trip here, unlike over a network.
 
 mod flow;
 
@@ -175,10 +174,10 @@ impl Network {
         server.set_nodelay(true)?;
         let sockets = [client.try_clone()?, server.try_clone()?];
         self.state().connections.insert(id, sockets);
-        let mut threads = Vec::with_capacity(4);
+        let mut threads = Vec::with_capacity(2);
         for (way, from, to) in [(0, &client, &server), (1, &server, &client)] {
             let opened = flow::open(self, id, way, from.try_clone()?, to.try_clone()?);
-            threads.extend(opened.inspect_err(|_| self.close(id))?);
+            threads.push(opened.inspect_err(|_| self.close(id))?);
         }
         Ok(threads)
     }
