@@ -74,10 +74,11 @@ async fn tasks(
         events.send(Event::Remark { text });
         return Ok(());
     };
-    // oltp_insert changes one row an op, so rows per second are ops per second.
+    let lag = parse("lag.toml", demo::LAG, servers)?;
+    let rows_per_op = lag.workload.map_or(1, |workload| workload.row_changes_per_op()) as f64;
     let mut overrides = servers.to_vec();
     overrides.push(format!("sync.worker-count={workers}"));
-    overrides.push(format!("pace.rate={:.0}", (rate / 2.0).max(1.0)));
+    overrides.push(format!("pace.rate={:.0}", (rate / 2.0 / rows_per_op).max(1.0)));
     sweep.run_task(&parse("lag.toml", demo::LAG, &overrides)?, &context.cancel).await
 }
 

@@ -68,14 +68,7 @@ fn rows(task: &Task) -> f64 {
 }
 
 fn changes_per_op(task: &Task) -> f64 {
-    match &task.workload {
-        Some(workload::Settings::Sysbench(s)) => match s.script {
-            workload::Script::OltpPointSelect => 0.0,
-            workload::Script::OltpInsert | workload::Script::OltpUpdateIndex => 1.0,
-            workload::Script::OltpWriteOnly => 4.0,
-        },
-        None => 0.0,
-    }
+    task.workload.as_ref().map_or(0.0, |workload| workload.row_changes_per_op() as f64)
 }
 
 fn ops_per_sec(task: &Task) -> f64 {
