@@ -86,7 +86,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::record::{LabFacts, Level, Outcome, Replayed, Verdict, example, name};
+    use crate::record::{
+        Better, LabFacts, Level, Metric, Outcome, Replayed, Verdict, example, name,
+    };
 
     fn of(run: &Run, trials: &[Trial]) -> TaskAdvice {
         advise(run, trials).pop().expect("one task")
@@ -189,6 +191,43 @@ mod tests {
         assert!(advice.no_pick.expect("a reason").contains("no trial"));
         let empty = of(&run, &[]);
         assert_eq!((empty.pick, empty.uncounted.len(), empty.points.len()), (None, 0, 5));
+    }
+
+    /// What `--resume` makes again it says, and of what it keeps it does not.
+    #[test]
+    fn aborted_trials_are_told_from_invalid_ones() {
+        let (run, mut trials) = example::worker_sweep();
+        trials[0].outcome = Outcome::Aborted { reason: "it died".to_owned() };
+        trials[1].outcome = Outcome::Invalid { reason: "3 ops failed".to_owned() };
+        let findings = of(&run, &trials).findings;
+        let found = |code: &str| findings.iter().find(|f| f.code == code).expect("found");
+        let (aborted, invalid) = (found("aborted"), found("invalid"));
+        assert!(aborted.evidence.starts_with("1 of ") && aborted.evidence.ends_with(": it died"));
+        assert!(aborted.hint.contains("--resume makes them again"), "{aborted:?}");
+        assert!(invalid.evidence.starts_with("1 of ") && invalid.evidence.ends_with("ops failed"));
+        assert!(invalid.hint.contains("--resume keeps them"), "{invalid:?}");
+    }
+
+    #[test]
+    fn busy_cores_are_told_by_whose_servers_share_them() {
+        let (mut run, mut trials) = example::worker_sweep();
+        let machine = format!("{}.machine", name::CPU);
+        let all = f64::from(run.machine.cores);
+        for trial in &mut trials {
+            trial.metrics.retain(|metric| metric.name != machine);
+            trial.metrics.push(Metric::number(&machine, "cores", Better::Neither, all));
+        }
+        let mut text = |kind: &str| {
+            run.tasks[0].lab.as_mut().expect("a lab").kind = kind.to_owned();
+            let findings = of(&run, &trials).findings;
+            findings.into_iter().find(|f| f.code == "cpu-saturated").expect("busy").text
+        };
+        assert!(text("sandbox").contains("source, pipeline and target share them"));
+        let own = text(LabFacts::OWN);
+        assert!(
+            own.contains("the machine that dmbench runs on") && !own.contains("target"),
+            "{own}"
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub use file::LabFile;
 pub use hold::{Hold, LOCK};
 
 use crate::mysql::{Endpoint, Session};
+use crate::record::LabFacts;
 
 /// Both ends of a trial, as each party reaches them.
 #[derive(Debug, Clone)]
@@ -36,13 +37,15 @@ pub struct Lab {
     pub processes: Vec<(String, u32)>,
     /// What is emulated, ready to print: `target-round-trip` = `2 ms asked, 2.09 ms measured …`.
     pub emulated: BTreeMap<String, String>,
-    /// `sandbox` or [`Lab::OWN`].
+    /// [`Lab::SANDBOX`] or [`Lab::OWN`].
     pub kind: String,
 }
 
 impl Lab {
+    /// The kind of labs that dmbench starts itself.
+    pub const SANDBOX: &str = "sandbox";
     /// The kind of labs that dmbench does not start itself.
-    pub const OWN: &str = "own servers";
+    pub const OWN: &str = LabFacts::OWN;
 
     /// Waits until both servers answer.
     ///

@@ -58,6 +58,8 @@ pub struct LabFacts {
 }
 
 impl LabFacts {
+    /// [`LabFacts::kind`] of servers that dmbench did not start.
+    pub const OWN: &str = "own servers";
     /// Key in [`LabFacts::emulated`] of a target's storage that is not the one of real servers.
     pub const TARGET_STORAGE: &str = "target-storage";
 }

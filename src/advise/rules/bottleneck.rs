@@ -3,7 +3,7 @@
 use super::{Scene, each_point, finding};
 use crate::advise::pick::{is_choice, magnitude};
 use crate::advise::summary::emulated;
-use crate::record::{Cost, Finding, LabFacts, Level, name};
+use crate::record::{Cost, Finding, LabFacts, Level, Model, name};
 
 /// Share of the machine's cores from which on it counts as busy.
 const BUSY: f64 = 0.9;
@@ -20,14 +20,27 @@ pub(super) fn cpu_saturated(scene: &Scene) -> Option<Finding> {
         let used = p.machine_cores_used().or(p.cores_used())?;
         (used >= BUSY * cores).then(|| format!("{used:.1} of {cores:.0} cores"))
     })?;
-    finding(
-        Level::Warning,
-        "cpu-saturated",
-        "the machine's cores were all busy: source, pipeline and target share them, so compare points \
-         with each other, not with other machines",
-        evidence,
-        "the table shows each process's cores; own servers on machines of their own lift this limit",
-    )
+    let is_own = scene.task.lab.as_ref().is_some_and(|lab| lab.kind == LabFacts::OWN);
+    let (text, hint) = match (is_own, scene.task.model) {
+        (false, Model::Drive) => (
+            "the machine's cores were all busy: the server and its clients share them, so compare \
+             points with each other, not with other machines",
+            "the table shows each process's cores; an own server on another machine lifts this limit",
+        ),
+        (false, _) => (
+            "the machine's cores were all busy: source, pipeline and target share them, so compare \
+             points with each other, not with other machines",
+            "the table shows each process's cores; own servers on machines of their own lift this \
+             limit",
+        ),
+        (true, _) => (
+            "the cores of the machine that dmbench runs on were all busy: the figures may be limited \
+             by it, not by your servers",
+            "the table shows the cores of dmbench's own processes; run it where more are free, and no \
+             server beside it",
+        ),
+    };
+    finding(Level::Warning, "cpu-saturated", text, evidence, hint)
 }
 
 /// Work of others on the machine, told from the machine's CPU time and that of the processes watched.

@@ -34,11 +34,12 @@ pub struct Scene<'a> {
 pub type Rule = fn(&Scene) -> Option<Finding>;
 
 /// All rules.
-pub const RULES: [Rule; 24] = [
+pub const RULES: [Rule; 25] = [
     trust::interrupted,
     trust::differs,
     trust::not_verified,
     trust::aborted,
+    trust::invalid,
     trust::saturated,
     trust::generator_bound,
     trust::incomplete,

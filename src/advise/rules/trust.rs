@@ -66,19 +66,36 @@ pub(super) fn not_verified(scene: &Scene) -> Option<Finding> {
 }
 
 pub(super) fn aborted(scene: &Scene) -> Option<Finding> {
-    let those =
-        those(scene, |t| matches!(t.outcome, Outcome::Aborted { .. } | Outcome::Invalid { .. }))?;
-    let reason = match &those[0].outcome {
-        Outcome::Aborted { reason } | Outcome::Invalid { reason } => reason.clone(),
-        _ => String::new(),
-    };
+    let those = those(scene, |t| matches!(t.outcome, Outcome::Aborted { .. }))?;
     finding(
         Level::Warning,
         "aborted",
         "trials did not reach their end; their figures are shown nowhere as results",
-        format!("{}: {reason}", how_many(scene, &those)),
+        format!("{}: {}", how_many(scene, &those), reason(those[0])),
         "dmbench run --resume makes them again",
     )
+}
+
+/// Of what reached its end, `--resume` makes nothing again: whoever may choose which trials to repeat
+/// chooses their figures too.
+pub(super) fn invalid(scene: &Scene) -> Option<Finding> {
+    let those = those(scene, |t| matches!(t.outcome, Outcome::Invalid { .. }))?;
+    finding(
+        Level::Warning,
+        "invalid",
+        "trials reached their end and measured nothing that can be used; their figures are shown \
+         nowhere as results",
+        format!("{}: {}", how_many(scene, &those), reason(those[0])),
+        "--resume keeps them as they are; measure again by a new run",
+    )
+}
+
+/// Why a trial gave nothing.
+fn reason(trial: &Trial) -> &str {
+    match &trial.outcome {
+        Outcome::Aborted { reason } | Outcome::Invalid { reason } => reason,
+        _ => "",
+    }
 }
 
 pub(super) fn saturated(scene: &Scene) -> Option<Finding> {

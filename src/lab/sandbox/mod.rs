@@ -294,7 +294,7 @@ fn lab(source: &Running, target: &Running, emulated: BTreeMap<String, String>) -
             ("target".to_owned(), target.process.pid),
         ],
         emulated,
-        kind: "sandbox".to_owned(),
+        kind: Lab::SANDBOX.to_owned(),
     }
 }
 
