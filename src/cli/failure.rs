@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 
+use super::output::Unwritten;
 use crate::error::{ErrorClass, Exit};
 use crate::{lab, mysql, pipeline, record, sweep, task, telemetry, trial, workload};
 
@@ -94,6 +95,9 @@ fn help(error: &anyhow::Error) -> Option<String> {
     if let Some(file) = find::<lab::file::Error>(error) {
         return file.help().map(str::to_owned);
     }
+    if find::<Unwritten>(error).is_some() {
+        return Some(Unwritten::HELP.to_owned());
+    }
     match class(error)? {
         ErrorClass::Bug => Some(BUG.to_owned()),
         class => match mysql::hint(&one_line(error)) {
@@ -133,6 +137,7 @@ fn class(error: &anyhow::Error) -> Option<ErrorClass> {
         record::store::Error,
         mysql::owner::Error,
         mysql::session::Error,
+        Unwritten,
     )
 }
 

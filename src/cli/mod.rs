@@ -98,9 +98,13 @@ impl Arguments {
     /// The exit to end with.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, Exit> {
         Arguments::try_parse_from(words).map_err(|error| {
-            // A closed pipe is all that can go wrong, and then nobody reads.
-            let _ = error.print();
-            if error.use_stderr() { Exit::Usage } else { Exit::Ok }
+            let printed = output::written(error.print());
+            match printed {
+                // Where stderr is closed there is nobody to tell.
+                _ if error.use_stderr() => Exit::Usage,
+                Err(unwritten) => failure::present(&unwritten),
+                Ok(()) => Exit::Ok,
+            }
         })
     }
 

@@ -5,14 +5,40 @@ use std::io::{self, IsTerminal as _, Write as _};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use crate::error::ErrorClass;
 use crate::record::SCHEMA;
 
-/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
+/// Standard output takes no more.
+#[derive(Debug, thiserror::Error)]
+#[error("write to standard output: {source}")]
+pub(super) struct Unwritten {
+    source: io::Error,
+}
+
+impl Unwritten {
+    /// What may be done about it.
+    pub(super) const HELP: &str = "let standard output go elsewhere; what a run measured is in its \
+                                   folder, and dmbench report prints it again";
+
+    /// The machine does not allow what was asked.
+    pub(super) fn class(&self) -> ErrorClass {
+        ErrorClass::Lab
+    }
+}
+
+/// Writes a result to stdout.
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("write to standard output"),
+    written(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// What became of writing to stdout. A reader that has gone away (`| head`) is no failure.
+pub(super) fn written(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Unwritten { source }.into())
+        }
+        _ => Ok(()),
     }
 }
 

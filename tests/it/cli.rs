@@ -45,6 +45,60 @@ fn help_is_a_result_and_names_the_exit_codes() {
     }
 }
 
+/// Runs dmbench with one of its outputs to a device that takes no byte: exit code, what the other took.
+#[cfg(target_os = "linux")]
+fn with_full(words: &[&str], full: &str) -> (i32, String) {
+    use std::fs::OpenOptions;
+    let device = OpenOptions::new().write(true).open("/dev/full").expect("a device of Linux");
+    let here = folder();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_dmbench"));
+    command.args(words).current_dir(here.path()).env_remove("RUST_LOG");
+    // Where no server is to be had a run ends soon.
+    for variable in ["DMBENCH_MYSQLD", "DMBENCH_MARIADBD", "DMBENCH_TIDB"] {
+        command.env(variable, "/nowhere");
+    }
+    match full {
+        "stdout" => command.stdout(device),
+        _ => command.stderr(device),
+    };
+    let output = command.output().expect("dmbench runs");
+    let other = if full == "stdout" { output.stderr } else { output.stdout };
+    let other = String::from_utf8_lossy(&other).into_owned();
+    (output.status.code().expect("no signal"), other)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_an_error_of_one_line_with_a_hint() {
+    let task = repository().join("tasks/smoke/dump.toml");
+    let task = task.to_str().expect("plain");
+    for words in
+        [&["--help"][..], &["--version"], &["list"], &["completions", "bash"], &["check", task]]
+    {
+        let (code, stderr) = with_full(words, "stdout");
+        assert_eq!(code, Exit::Lab as i32, "{words:?}: {stderr}");
+        assert!(
+            stderr.starts_with("error: failed to write to standard output: No space"),
+            "{stderr}"
+        );
+        let lines: Vec<_> = stderr.lines().collect();
+        assert!(lines.len() == 2 && lines[1].starts_with("help: "), "{stderr}");
+    }
+}
+
+/// Nobody can be told, which changes no result.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_that_cannot_be_written_is_no_failure() {
+    let (code, stdout) = with_full(&["completions", "bash", "-vv"], "stderr");
+    assert_eq!(code, Exit::Ok as i32);
+    assert!(stdout.contains("dmbench"), "{stdout}");
+    let task = repository().join("tasks/smoke/dump.toml");
+    let run = ["run", task.to_str().expect("plain"), "-vv", "--metrics", "127.0.0.1:0"];
+    assert_eq!(with_full(&run, "stderr").0, Exit::Lab as i32);
+    assert_eq!(with_full(&["fly"], "stderr").0, Exit::Usage as i32);
+}
+
 #[test]
 fn a_command_line_that_makes_no_sense_exits_2() {
     let here = folder();
