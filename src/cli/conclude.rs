@@ -60,7 +60,8 @@ pub(super) async fn finish(
 ) -> Result<Ran, sweep::Error> {
     let folder = sweep.folder().display().to_string();
     let ran = sweep.finish(&context.cancel).await;
-    if result.is_err() || ran.is_err() {
+    let is_refused = matches!(result, Err(sweep::Error::Resume { .. }));
+    if (result.is_err() && !is_refused) || ran.is_err() {
         context.log.note(&format!("records so far: {folder}; go on with --resume {folder}"));
     }
     if context.cancel.is_cancelled() {
@@ -75,12 +76,13 @@ pub(super) fn conclude(ran: &Ran, as_json: bool, context: &Context) -> anyhow::R
     let markdown = ran.store.save_text("report.md", &report::markdown::render(&document))?;
     let json = report::json::render(&ran.run, &ran.trials);
     ran.store.save_text("report.json", &json)?;
-    if as_json {
-        output::print(&json)?;
+    let printed = if as_json {
+        output::print(&json)
     } else {
-        output::print(&report::terminal::render(&document, output::width(), output::color()))?;
-    }
+        output::print(&report::terminal::render(&document, output::width(), output::color()))
+    };
     context.log.note(&format!("report: {}", markdown.display()));
     context.log.note(&format!("records: {}", ran.store.folder().display()));
+    printed?;
     Ok(sweep::exit(&ran.run, &ran.trials))
 }

@@ -41,7 +41,6 @@ pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Res
         Some(run) => arguments.place.find(run)?,
         None => arguments.place.new_folder(&tasks[0].name),
     };
-    context.log.keep_in(&folder);
     let served = arguments.metrics.serve(&context.log).await?;
     let options = sweep::Options { lab, ..conclude::options(&folder, &served)? };
     let resume = arguments.resume.is_some();
@@ -62,12 +61,16 @@ async fn all(
     for task in &tasks {
         sweep.accepts(task)?;
     }
-    let mut result = Ok(());
+    let mut result = sweep.confirm(&tasks, &context.cancel).await;
+    if result.is_ok() {
+        // Not before: of a run that is not resumed nothing changes.
+        context.log.keep_in(sweep.folder());
+    }
     for task in &tasks {
-        result = sweep.run_task(task, &context.cancel).await;
         if result.is_err() || context.cancel.is_cancelled() {
             break;
         }
+        result = sweep.run_task(task, &context.cancel).await;
     }
     conclude::finish(sweep, result, context).await
 }

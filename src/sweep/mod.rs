@@ -5,6 +5,7 @@
 
 mod exit;
 mod plan;
+mod resume;
 mod servers;
 
 use std::hash::Hasher as _;
@@ -25,7 +26,7 @@ use crate::task::{self, Task};
 use crate::telemetry::Gauges;
 use crate::trial::Seat;
 use crate::trial::preflight::{self, Check, Plan};
-use servers::{Servers, same_lab};
+use servers::Servers;
 
 /// The schema that workloads write on both ends.
 pub const SCHEMA_NAME: &str = "dmbench";
@@ -119,6 +120,8 @@ pub struct Sweep {
     servers: Option<Servers>,
     events: Events,
     resumed: bool,
+    /// Whether it is yet open if the run may be resumed: nothing is written until that is known.
+    is_doubtful: bool,
 }
 
 /// A finished run.
@@ -160,47 +163,8 @@ impl Sweep {
             servers: None,
             events: events.clone(),
             resumed: false,
+            is_doubtful: false,
         })
-    }
-
-    /// Goes on with a run that was stopped: trials that ended are kept, the others are run again.
-    ///
-    /// # Errors
-    /// When the folder holds no run, or dmbench is not the one that began it.
-    pub fn resume(options: Options, events: &Events) -> Result<Sweep, Error> {
-        let store = Store::open(&options.folder);
-        let mut run = store.run()?;
-        if run.binary_hash != program_hash(&options.executable)? {
-            return Err(Error::Resume {
-                folder: options.folder,
-                why: format!("it was begun by another build of dmbench {}", run.dmbench),
-            });
-        }
-        run.ended = None;
-        run.interrupted = false;
-        let mut trials = store.trials()?;
-        trials.retain(|trial| !matches!(trial.outcome, Outcome::Aborted { .. }));
-        let events = events.clone();
-        Ok(Sweep { store, run, trials, options, servers: None, events, resumed: true })
-    }
-
-    /// Checks that a task is the one that the run knows by its name, if it knows one. Changes nothing,
-    /// so that a refusal leaves the run as it was.
-    ///
-    /// # Errors
-    /// [`Error::Resume`] when the task has changed; [`Error::Emulates`] when it varies what own
-    /// servers are not.
-    pub fn accepts(&self, task: &Task) -> Result<(), Error> {
-        if self.options.lab.is_some() {
-            fits_own_servers(task)?;
-        }
-        match self.run.tasks.iter().find(|known| known.name == task.name) {
-            Some(known) if known.hash != task.hash => Err(Error::Resume {
-                folder: self.store.folder().to_owned(),
-                why: format!("task {} has changed since", task.name),
-            }),
-            _ => Ok(()),
-        }
     }
 
     /// The run's folder.
@@ -220,16 +184,12 @@ impl Sweep {
     /// here: it has a record that says so.
     pub async fn run_task(&mut self, task: &Task, cancel: &CancellationToken) -> Result<(), Error> {
         self.enlist(task)?;
-        let points = task.points();
-        let seats = seats(&task.name, &task.hash, &points, task.repeat.blocks, task.repeat.seed);
-        let of = seats.len() as u32;
+        let of = task.points().len() as u32 * task.repeat.blocks;
+        let seats: Vec<Seat> = self.missing(task).collect();
         let mut is_noted = false;
         for seat in &seats {
             if cancel.is_cancelled() {
                 break;
-            }
-            if self.trials.iter().any(|t| t.task == seat.task && t.order == seat.order) {
-                continue;
             }
             let at_point = task.at(&seat.point)?;
             let started = self.provide(&at_point, cancel).await?;
@@ -254,7 +214,9 @@ impl Sweep {
         let stopped = self.release().await;
         self.run.ended = Some(Timestamp::now());
         self.run.interrupted = cancel.is_cancelled();
-        self.store.save_run(&self.run)?;
+        if !self.is_doubtful || self.run.interrupted {
+            self.store.save_run(&self.run)?;
+        }
         stopped?;
         self.trials.sort_by(|a, b| (&a.task, a.order).cmp(&(&b.task, b.order)));
         Ok(Ran { run: self.run, trials: self.trials, store: self.store })
@@ -364,15 +326,10 @@ impl Sweep {
     /// Notes what the servers are in the run's record of a task, or checks on resuming that they are
     /// those noted.
     async fn note_lab(&mut self, task: &str) -> Result<(), Error> {
-        let Some(Servers { bench, .. }) = &self.servers else { return Ok(()) };
-        let facts = facts::lab_facts(&bench.lab).await.map_err(lab::Error::from)?;
-        if let Some(known) = self.run.tasks.iter_mut().find(|known| known.name == task) {
-            match &known.lab {
-                None => known.lab = Some(facts),
-                Some(before) if self.resumed => same_lab(before, &facts)
-                    .map_err(|why| Error::Resume { folder: self.options.folder.clone(), why })?,
-                Some(_) => {}
-            }
+        if let Some(facts) = self.compare_lab(task).await?
+            && let Some(known) = self.run.tasks.iter_mut().find(|known| known.name == task)
+        {
+            known.lab.get_or_insert(facts);
         }
         self.store.save_run(&self.run)?;
         Ok(())
@@ -380,7 +337,7 @@ impl Sweep {
 
     async fn release(&mut self) -> Result<(), Error> {
         match self.servers.take() {
-            Some(servers) => servers.release().await,
+            Some(servers) => servers.release(!self.is_doubtful).await,
             None => Ok(()),
         }
     }

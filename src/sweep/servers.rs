@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Events;
-use crate::lab::sandbox::{Needs, Sandbox, Settings};
+use crate::lab::sandbox::{self, Needs, Sandbox, Settings};
 use crate::lab::{Hold, Lab, leftover};
 use crate::record::{LabFacts, Trial};
 use crate::sweep::{Error, Options, SCHEMA_NAME};
@@ -126,26 +126,29 @@ impl Servers {
     }
 
     /// Stops private servers; drops this run's schemas on others, unless another run may be there.
-    pub(super) async fn release(self) -> Result<(), Error> {
+    /// Without `tidy` nothing that the run left before is removed.
+    pub(super) async fn release(self, tidy: bool) -> Result<(), Error> {
         let Servers { bench, ground } = self;
         let released = match ground {
             Ground::Private(sandbox, _) => sandbox.stop().await,
             Ground::Own(hold) => {
                 let tidied = match hold.check() {
-                    Ok(()) => tidy(&bench).await,
-                    Err(_) => Ok(()),
+                    Ok(()) if tidy => drop_schemas(&bench).await,
+                    _ => Ok(()),
                 };
                 hold.release().await;
                 tidied
             }
         };
-        let _ = std::fs::remove_dir_all(&bench.scratch);
+        if tidy {
+            let _ = std::fs::remove_dir_all(&bench.scratch);
+        }
         Ok(released?)
     }
 }
 
 /// Drops what this run made, and only that.
-async fn tidy(bench: &Bench) -> Result<(), crate::lab::Error> {
+async fn drop_schemas(bench: &Bench) -> Result<(), crate::lab::Error> {
     for end in [&bench.lab.source, &bench.lab.target] {
         let found = leftover::find(end).await?;
         let of_run = found.iter().filter(|found| found.run == bench.run);
@@ -188,10 +191,49 @@ pub fn fits_own_servers(task: &Task) -> Result<(), Error> {
     }
 }
 
+/// Whether a run may go on with what it would find: as [`same_lab`], as far as that can be told before
+/// anything is started or connected to.
+///
+/// # Errors
+/// When there is no server program to be had.
+pub(super) fn could_be_same(
+    before: &LabFacts,
+    lab: Option<&Lab>,
+    settings: &Settings,
+) -> Result<Result<(), String>, Error> {
+    let kind = lab.map_or(Lab::SANDBOX, |lab| &lab.kind);
+    if before.kind != kind {
+        return Ok(Err(other_kind(before, kind)));
+    }
+    let now = match lab {
+        Some(lab) => [lab.source.address.to_string(), lab.target.address.to_string()],
+        None => {
+            let chosen = sandbox::choose(settings)?;
+            [chosen.source.to_string(), chosen.target.to_string()]
+        }
+    };
+    let ends = [("source", &before.source), ("target", &before.target)];
+    for ((end, before), now) in ends.into_iter().zip(now) {
+        // A program may say more of its version than its server does.
+        let (before, is_same) = match lab {
+            Some(_) => (&before.address, before.address == now),
+            None => (&before.server, now.starts_with(&before.server)),
+        };
+        if !is_same {
+            return Ok(Err(format!("the {end} was {before} and is {now} now")));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn other_kind(before: &LabFacts, now: &str) -> String {
+    format!("it was begun on lab \"{}\", not on \"{now}\"", before.kind)
+}
+
 /// Whether a run may go on with servers: those of a sandbox are new ones of the same versions.
 pub(super) fn same_lab(before: &LabFacts, now: &LabFacts) -> Result<(), String> {
     if before.kind != now.kind {
-        return Err(format!("it was begun on lab \"{}\", not on \"{}\"", before.kind, now.kind));
+        return Err(other_kind(before, &now.kind));
     }
     let now_is_own = now.kind == Lab::OWN;
     for (end, before, now) in

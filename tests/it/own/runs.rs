@@ -3,6 +3,7 @@
 use dmbench::mysql::Flavor;
 
 use super::{BULK, Desk, execute, schemas, servers, stream};
+use crate::support::contents;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_on_own_servers_says_so_and_leaves_nothing() {
@@ -28,7 +29,8 @@ async fn a_run_on_own_servers_says_so_and_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_goes_on_with_the_same_servers_only() {
     let (pair, _guard) = servers(Flavor::Mysql).await;
-    let desk = Desk::new(pair, &BULK.replace("blocks = 1", "blocks = 2"), "");
+    let task = BULK.replace("blocks = 1", "blocks = 2");
+    let desk = Desk::new(pair, &task, "");
     let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--lab", "lab.toml"]);
     assert_eq!(code, 0, "{stderr}");
     let run = desk.run_json()["id"].as_str().expect("an id").to_owned();
@@ -37,16 +39,25 @@ async fn a_run_goes_on_with_the_same_servers_only() {
     let paths = std::fs::read_dir(&trials).expect("trials").map(|e| e.expect("entry").path());
     let last = paths.max().expect("two trials");
     std::fs::remove_file(&last).expect("removed");
+    let folder = desk.path().join("out").join(&run);
+    // As a run that was killed leaves it.
+    std::fs::create_dir(folder.join("scratch")).expect("made");
+    let before = contents(&folder);
 
     let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--resume", &run]);
     assert_eq!(code, 3, "{stderr}");
     assert!(stderr.contains("begun on lab \"own servers\", not on \"sandbox\""), "{stderr}");
-    let swapped = Desk::of(pair.target(), pair.source(), BULK, "");
+    let swapped = Desk::of(pair.target(), pair.source(), &task, "");
     let lab = swapped.path().join("lab.toml").display().to_string();
     let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--lab", &lab, "--resume", &run]);
     assert_eq!(code, 3, "{stderr}");
     assert!(stderr.contains("the source was 127.0.0.1:"), "{stderr}");
-    assert!(!last.exists(), "nothing was run");
+    std::fs::write(desk.path().join("t.toml"), BULK).expect("written");
+    let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--lab", "lab.toml", "--resume", &run]);
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("task t has changed"), "{stderr}");
+    std::fs::write(desk.path().join("t.toml"), task).expect("written");
+    assert!(contents(&folder) == before, "a refusal changes nothing");
     let (code, _, stderr) = desk.dmbench(&["run", "t.toml", "--lab", "lab.toml", "--resume", &run]);
     assert_eq!(code, 0, "{stderr}");
     assert!(last.exists());

@@ -8,8 +8,9 @@
 
 pub mod holder;
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -189,6 +190,23 @@ pub fn runtime() -> tokio::runtime::Runtime {
         .enable_all()
         .build()
         .expect("a runtime can be built")
+}
+
+/// Every file below a folder with its bytes, and every folder with none.
+pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            let path = entry.path();
+            let bytes = (!path.is_dir()).then(|| std::fs::read(&path).expect("readable"));
+            if bytes.is_none() {
+                folders.push(path.clone());
+            }
+            found.insert(path, bytes);
+        }
+    }
+    found
 }
 
 /// Waits until something holds; fails after a minute, which only a hang takes.

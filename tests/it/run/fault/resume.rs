@@ -1,5 +1,5 @@
-//! A sweep that was interrupted and resumed holds the trials of one that was not, in the same order,
-//! and another program or server is refused.
+//! A sweep that was interrupted and resumed holds the trials of one that was not, in the same order.
+//! Another task, program or server is refused, and a refusal changes not a byte.
 
 use std::fs;
 
@@ -8,6 +8,7 @@ use dmbench::task::Task;
 use rustix::process::Signal;
 
 use super::{Running, assert_well, task};
+use crate::support::contents;
 
 /// Puts another text into a record.
 fn forge(running: &Running, pointer: &str, text: &str) -> String {
@@ -17,6 +18,17 @@ fn forge(running: &Running, pointer: &str, text: &str) -> String {
     *run.pointer_mut(pointer).expect("there") = text.into();
     fs::write(&path, run.to_string()).expect("written");
     before
+}
+
+/// Resumes and checks that the refusal says why, starts nothing and leaves everything as it was.
+fn assert_refused(running: &mut Running, told: &str) {
+    let before = contents(&running.run_folder());
+    running.resume();
+    running.end_with(3);
+    let stderr = running.stderr();
+    assert!(stderr.contains(told), "{told} in {stderr}");
+    assert!(!stderr.contains("starting"), "{stderr}");
+    assert!(contents(&running.run_folder()) == before, "a refusal changes nothing: {told}");
 }
 
 #[test]
@@ -32,17 +44,16 @@ fn an_interrupted_sweep_becomes_whole() {
     assert_eq!(interrupted.len(), 2);
 
     let path = running.run_folder().join("run.json");
-    let whole = forge(&running, "/binary-hash", "0123456789abcdef");
-    running.resume();
-    running.end_with(3);
-    assert!(running.stderr().contains("another build of dmbench"), "{}", running.stderr());
-    fs::write(&path, &whole).expect("restored");
-    forge(&running, "/tasks/0/lab/target/version", "5.1.1");
-    running.resume();
-    running.end_with(3);
-    assert!(running.stderr().contains("the target was"), "{}", running.stderr());
-    assert!(running.records().1 == interrupted, "a refusal changes no trial");
-    fs::write(&path, whole).expect("restored");
+    for (pointer, forged, told) in [
+        ("/binary-hash", "0123456789abcdef", "another build of dmbench"),
+        ("/tasks/0/lab/kind", "own servers", "not on \"sandbox\""),
+        ("/tasks/0/lab/target/server", "MariaDB 5.1.1", "the target was MariaDB 5.1.1 and is"),
+        ("/tasks/0/hash", "0123456789abcdef", "task t has changed"),
+    ] {
+        let whole = forge(&running, pointer, forged);
+        assert_refused(&mut running, told);
+        fs::write(&path, whole).expect("restored");
+    }
 
     running.resume();
     running.end_with(0);
