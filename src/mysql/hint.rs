@@ -50,7 +50,16 @@ const BY_CODE: [(&[u16], &str); 11] = [
 ];
 
 /// Words of the driver and of the system, in lower case.
-const BY_WORDS: [(&str, &str); 20] = [
+const BY_WORDS: [(&str, &str); 22] = [
+    (
+        "keep the pipeline process running",
+        "look whether the machine ran out of memory or somebody killed it",
+    ),
+    (
+        "running: its process",
+        "look into the server's log, below the run's folder, and whether the machine ran out of \
+         memory or somebody killed it",
+    ),
     ("which only private servers have", "leave --lab out, or one value of it: --set KEY=VALUE"),
     (
         "take the lock \"dmbench\"",

@@ -36,12 +36,12 @@ pub enum Error {
         class: ErrorClass,
     },
     /// The process ended without a word.
-    #[error("keep the pipeline process running: it ended with {status}; its log is {log}")]
+    #[error("keep the pipeline process running: it ended with {status}{}", told(last_words))]
     Died {
         /// Exit status or signal.
         status: String,
-        /// Where its log is.
-        log: PathBuf,
+        /// The line of its log that says most; the log itself goes with the trial's other files.
+        last_words: String,
     },
     /// Asked for while there is nothing that runs, or started twice.
     #[error("{action}: the pipeline is {state}")]
@@ -62,4 +62,8 @@ impl Error {
             Error::Unit { class, .. } => *class,
         }
     }
+}
+
+fn told(last_words: &str) -> String {
+    if last_words.is_empty() { String::new() } else { format!("; its log says: {last_words}") }
 }

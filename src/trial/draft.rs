@@ -99,7 +99,8 @@ impl Draft {
     /// Turns what a pipeline remarked into findings.
     pub(super) fn note(&mut self, remarks: Vec<(Unit, String)>) {
         for (unit, text) in remarks {
-            self.find(Level::Warning, "pipeline-remark", text, format!("{unit:?} unit"), "");
+            let hint = hint(&text).unwrap_or_default();
+            self.find(Level::Warning, "pipeline-remark", text, format!("{unit:?} unit"), hint);
         }
     }
 

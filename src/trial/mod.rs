@@ -53,12 +53,12 @@ pub async fn run(
         draft.configuration.retain(|key, _| !key.starts_with("sandbox."));
     }
     draft.emulated = bench.lab.emulated.clone();
-    let lab = bench.lab.clone();
+    let vigil = vigil::Vigil::begin(&bench.lab);
     // What is dropped half done leaves nothing running: pipelines die with their handle.
     let result = tokio::select! {
         biased;
         result = Box::pin(by_model(bench, task, &mut draft, samples, cancel)) => result,
-        loss = vigil::loss(&lab) => Err(loss),
+        loss = vigil.loss() => Err(loss),
     };
     let outcome = match result {
         Ok(outcome) => outcome,
@@ -67,7 +67,7 @@ pub async fn run(
             Outcome::Aborted { reason: format!("interrupted in phase {}", phase.word()) }
         }
         // The source's input stays: whatever writes the source forgets it first.
-        Err(error) => draft.abort(&error),
+        Err(error) => draft.abort(&vigil.cause(error).await),
     };
     draft.into_trial(seat, task.model, task.repeat.seed, outcome)
 }

@@ -18,12 +18,45 @@ use crate::trial::Error;
 /// Between two looks at a server.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Returns when an end is gone for good.
-pub(super) async fn loss(lab: &Lab) -> Error {
-    tokio::select! {
-        error = silence("source", &lab.source) => error,
-        error = silence("target", &lab.target) => error,
-        error = death(&lab.processes) => error,
+/// Both ends, and the processes that they were when a trial began.
+#[derive(Debug)]
+pub(super) struct Vigil {
+    source: Endpoint,
+    target: Endpoint,
+    processes: Vec<(String, Process)>,
+}
+
+impl Vigil {
+    pub(super) fn begin(lab: &Lab) -> Vigil {
+        Vigil {
+            source: lab.source.clone(),
+            target: lab.target.clone(),
+            processes: alive(&lab.processes),
+        }
+    }
+
+    /// Returns when an end is gone for good.
+    pub(super) async fn loss(&self) -> Error {
+        tokio::select! {
+            error = silence("source", &self.source) => error,
+            error = silence("target", &self.target) => error,
+            error = death(&self.processes) => error,
+        }
+    }
+
+    /// What is behind a failure: whoever has a statement under way is the first to notice that a server
+    /// has ended, a moment before the system says so.
+    pub(super) async fn cause(&self, error: Error) -> Error {
+        if self.processes.is_empty() || matches!(error, Error::Gone { .. } | Error::Unfit { .. }) {
+            return error;
+        }
+        match tokio::time::timeout(EVERY * 2, death(&self.processes)).await {
+            Ok(gone) => {
+                tracing::info!("failed to {error}");
+                gone
+            }
+            Err(_) => error,
+        }
     }
 }
 
@@ -54,17 +87,20 @@ async fn silence(end: &'static str, endpoint: &Endpoint) -> Error {
     }
 }
 
+/// Processes that run now. Where the system does not tell, nothing is known to have ended.
+fn alive(processes: &[(String, u32)]) -> Vec<(String, Process)> {
+    let now = processes.iter().map(|(end, pid)| (end.clone(), Process::now(*pid)));
+    now.filter(|(_, process)| process.is_alive()).collect()
+}
+
 /// Returns when a server's process on this machine has ended: nobody starts it again.
-async fn death(processes: &[(String, u32)]) -> Error {
-    let mut alive: Vec<_> = processes.iter().map(|(end, pid)| (end, Process::now(*pid))).collect();
-    // Where the system does not tell, nothing is known to have ended.
-    alive.retain(|(_, process)| process.is_alive());
-    if alive.is_empty() {
+async fn death(processes: &[(String, Process)]) -> Error {
+    if processes.is_empty() {
         return pending().await;
     }
     loop {
-        if let Some((end, process)) = alive.iter().find(|(_, process)| !process.is_alive()) {
-            return Error::Gone { end: (*end).clone(), pid: process.pid };
+        if let Some((end, process)) = processes.iter().find(|(_, process)| !process.is_alive()) {
+            return Error::Gone { end: end.clone(), pid: process.pid };
         }
         tokio::time::sleep(EVERY).await;
     }
@@ -109,7 +145,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_process_that_ends_is_told_by_its_end() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("sleep runs");
-        let processes = [("target".to_owned(), child.id())];
+        let processes = alive(&[("target".to_owned(), child.id())]);
         let mut death = pin!(death(&processes));
         assert!(tokio::time::timeout(Duration::ZERO, &mut death).await.is_err(), "it is alive");
         child.kill().expect("it is ours");

@@ -39,7 +39,7 @@ enum Ended {
     /// We killed it.
     Killed,
     /// It was gone.
-    Died { status: String, log: PathBuf },
+    Died { status: String, last_words: String },
 }
 
 impl Child {
@@ -139,12 +139,13 @@ impl Child {
             Ended::Told(Some(failure)) => {
                 Err(Error::Unit { class: failure.class(), text: failure.text })
             }
-            Ended::Died { status, log } => Err(Error::Died { status, log }),
+            Ended::Died { status, last_words } => Err(Error::Died { status, last_words }),
         }
     }
 
     async fn wait(&mut self) -> Ended {
-        let gone = || Ended::Died { status: "an unknown status".to_owned(), log: PathBuf::new() };
+        let gone =
+            || Ended::Died { status: "an unknown status".to_owned(), last_words: String::new() };
         match self.ended.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone().unwrap_or_else(gone),
             Err(_) => gone(),
@@ -179,6 +180,14 @@ fn open_log(folder: &Path, log: &Path) -> std::io::Result<std::fs::File> {
     std::fs::OpenOptions::new().create(true).append(true).open(log)
 }
 
+/// The last line of a log that calls itself an error, else the last line; long ones are cut.
+fn last_words(log: &Path) -> String {
+    let text = String::from_utf8_lossy(&std::fs::read(log).unwrap_or_default()).into_owned();
+    let lines = || text.lines().rev().filter(|line| !line.trim().is_empty());
+    let line = lines().find(|line| line.starts_with("error: ")).or_else(|| lines().next());
+    line.unwrap_or_default().chars().take(300).collect()
+}
+
 /// The parent's reader: owns the process until it has ended.
 struct Watcher {
     process: Process,
@@ -210,12 +219,13 @@ impl Watcher {
             return Ended::Told(failure);
         }
         let status = status.map_or_else(|e| e.to_string(), |status| status.to_string());
-        let died = Error::Died { status: status.clone(), log: self.log.clone() };
+        let last_words = last_words(&self.log);
+        let died = Error::Died { status: status.clone(), last_words: last_words.clone() };
         self.progress.send_modify(|p| {
             p.state = State::Failed;
             p.error = Some(died.to_string());
         });
-        Ended::Died { status, log: self.log }
+        Ended::Died { status, last_words }
     }
 
     /// Takes in all lines. `None` when they ended without the last word.
