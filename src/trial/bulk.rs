@@ -1,7 +1,5 @@
 //! Model `bulk`: dump and load, timed apart.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
 use crate::pipeline::{Start, Unit};
@@ -34,18 +32,26 @@ pub(super) async fn run(
     let sampler = watch(bench, &Watched::without_marker(&replica)).await?;
     sampler.mark_window_begin();
     replica.release().await?;
-    let ended = units(&mut replica, COPY_LIMIT, cancel).await;
+    let dumped = replica.unit_end(Unit::Dump, COPY_LIMIT, cancel).await;
+    let loaded = match &dumped {
+        Ok(Some(dump)) => {
+            // What was measured is kept, whatever becomes of the rest.
+            report_dump(draft, dump);
+            replica.unit_end(Unit::Load, COPY_LIMIT, cancel).await
+        }
+        _ => Ok(None),
+    };
     sampler.mark_window_end();
     let observed = sampler.stop().await;
     draft.metrics.extend(observed.metrics);
     draft.findings.extend(observed.findings);
-    let Some((dump, load)) = ended? else {
+    draft.note(replica.remarks());
+    let (Some(dump), Some(load)) = (dumped?, loaded?) else {
         let seconds = COPY_LIMIT.as_secs_f64();
         replica.halt().await?;
         return Err(Error::TooLate { what: "the import's end", seconds });
     };
-    draft.note(replica.remarks());
-    report(draft, &dump, &load);
+    report_load(draft, &load);
 
     draft.phases.enter(Phase::Verify, None);
     verify_ends(bench, draft, cancel).await?;
@@ -61,34 +67,23 @@ pub(super) async fn run(
     Ok(Outcome::Finished { rate: load.rows as f64 / seconds, dimension: "rows/s".to_owned() })
 }
 
-async fn units(
-    replica: &mut Replica,
-    limit: Duration,
-    cancel: &CancellationToken,
-) -> Result<Option<(UnitEnd, UnitEnd)>, Error> {
-    let Some(dump) = replica.unit_end(Unit::Dump, limit, cancel).await? else { return Ok(None) };
-    let Some(load) = replica.unit_end(Unit::Load, limit, cancel).await? else { return Ok(None) };
-    Ok(Some((dump, load)))
+const TEXT: &str = "MB/s of SQL text";
+
+fn report_dump(draft: &mut Draft, dump: &UnitEnd) {
+    let bytes = megabytes(dump);
+    draft.metrics.extend([
+        Metric::number(name::DUMP_BYTES, "MB of SQL text", Better::Neither, bytes),
+        time(name::DUMP_TIME, dump),
+        rate(name::DUMP_ROWS_RATE, "rows/s", dump.rows as f64, dump),
+        rate(name::DUMP_BYTES_RATE, TEXT, bytes, dump),
+    ]);
 }
 
-fn report(draft: &mut Draft, dump: &UnitEnd, load: &UnitEnd) {
-    const TEXT: &str = "MB/s of SQL text";
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    let rate = |name: &str, dimension: &str, amount: f64, unit: &UnitEnd| {
-        let seconds = unit.took.as_secs_f64();
-        Metric::number(name, dimension, Better::Higher, amount / seconds).with_window(unit.took)
-    };
-    let time = |name: &str, unit: &UnitEnd| {
-        Metric::number(name, "s", Better::Lower, unit.took.as_secs_f64())
-    };
+fn report_load(draft: &mut Draft, load: &UnitEnd) {
     draft.metrics.extend([
-        Metric::number(name::DUMP_BYTES, "MB of SQL text", Better::Neither, megabytes(dump.bytes)),
-        time(name::DUMP_TIME, dump),
-        rate(name::DUMP_ROWS_RATE, "rows/s", dump.rows as f64, dump).with_n(dump.rows),
-        rate(name::DUMP_BYTES_RATE, TEXT, megabytes(dump.bytes), dump).with_n(dump.rows),
         time(name::LOAD_TIME, load),
-        rate(name::LOAD_ROWS_RATE, "rows/s", load.rows as f64, load).with_n(load.rows),
-        rate(name::LOAD_BYTES_RATE, TEXT, megabytes(load.bytes), load).with_n(load.rows),
+        rate(name::LOAD_ROWS_RATE, "rows/s", load.rows as f64, load),
+        rate(name::LOAD_BYTES_RATE, TEXT, megabytes(load), load),
         Metric::histogram(name::LOAD_TRANSACTION, "us", Better::Lower, load.transaction.clone()),
     ]);
     if load.statements > 0 {
@@ -107,4 +102,19 @@ fn report(draft: &mut Draft, dump: &UnitEnd, load: &UnitEnd) {
             statement,
         ));
     }
+}
+
+fn megabytes(unit: &UnitEnd) -> f64 {
+    unit.bytes as f64 / 1e6
+}
+
+fn time(name: &str, unit: &UnitEnd) -> Metric {
+    Metric::number(name, "s", Better::Lower, unit.took.as_secs_f64())
+}
+
+/// An amount over the unit's whole time, in which nothing is left out.
+fn rate(name: &str, dimension: &str, amount: f64, unit: &UnitEnd) -> Metric {
+    Metric::number(name, dimension, Better::Higher, amount / unit.took.as_secs_f64())
+        .with_n(unit.rows)
+        .with_window(unit.took)
 }

@@ -169,7 +169,11 @@ impl Replica {
             let event = tokio::select! {
                 event = self.pipeline.next_event() => event,
                 () = &mut deadline => return Ok(None),
-                () = cancel.cancelled() => return Err(Error::Interrupted),
+                () = cancel.cancelled() => {
+                    // Killed, it could leave the source waiting for its lock, with all writers behind.
+                    let _ = self.pipeline.stop(How::Now).await;
+                    return Err(Error::Interrupted);
+                }
             };
             match event {
                 Some(UnitEvent::Ended { error: Some(why), .. }) => {

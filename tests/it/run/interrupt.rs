@@ -6,6 +6,7 @@
 use dmbench::record::{Verdict, name};
 use rustix::process::Signal;
 
+use super::import::import;
 use super::{Running, aborted, send, stream, task};
 
 const INTERRUPTED: i32 = 130;
@@ -159,6 +160,57 @@ fn a_backlog_in_verify() {
         running.signal(Signal::INT);
         assert_marked(running, &["verify"]);
     });
+}
+
+/// Interrupts an import whose pipeline stands still, and lets it go on.
+fn interrupt_held(running: &mut Running, pipeline: u32) {
+    running.signal(Signal::INT);
+    running.wait("the first signal taken", |r| r.stderr().contains("stopping:").then_some(()));
+    send(pipeline, Signal::CONT);
+    assert_marked(running, &["measure"]);
+}
+
+#[test]
+fn an_import_in_its_dump() {
+    let mut running = Running::start(&import("mysql", 1));
+    running.phase(1, "measure");
+    let pipeline = running.hold_dump();
+    interrupt_held(&mut running, pipeline);
+    assert!(running.records().1[0].metric(name::DUMP_TIME).is_none());
+}
+
+/// What the dump took is known by then and kept.
+#[test]
+fn an_import_in_its_load() {
+    let mut running = Running::start(&import("mariadb", 1));
+    let password = running.password();
+    running.phase(1, "measure");
+    let pipeline = running.hold_load(&password);
+    interrupt_held(&mut running, pipeline);
+    let (_, trials) = running.records();
+    assert!(trials[0].metric(name::DUMP_TIME).is_some(), "{:?}", trials[0].metrics);
+    assert!(trials[0].metric(name::LOAD_TIME).is_none());
+}
+
+#[test]
+fn a_drive_in_measure() {
+    let phases = "warm = \"0s\"\nmeasure = \"100s\"";
+    let text = task("drive", "mariadb", phases, "kind = \"closed\"", "");
+    let (before, rest) = text.split_once("[pipeline]").expect("a pipeline");
+    let (_, after) = rest.split_once("[sandbox]").expect("a sandbox");
+    let mut running = Running::start(&format!("{before}[sandbox]{after}"));
+    running.phase(1, "measure");
+    running.wait("some ops", |r| {
+        let stderr = r.stderr();
+        let (_, after) = stderr.split_once("metrics at http://")?;
+        let series = super::scrape(after.split_once("/metrics\n")?.0)?;
+        let line = series.lines().find(|line| line.starts_with("dmbench_committed_ops_total "))?;
+        (line.rsplit(' ').next()?.parse::<f64>().ok()? > 0.0).then_some(())
+    });
+    running.signal(Signal::INT);
+    assert_marked(&mut running, &["measure"]);
+    let (_, trials) = running.records();
+    assert!(trials[0].number(name::ACHIEVED) > Some(0.0), "{:?}", trials[0].metrics);
 }
 
 /// The second Ctrl-C abandons a drain that the first one allowed.

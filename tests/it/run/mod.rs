@@ -7,6 +7,7 @@ mod crash;
 mod exits;
 mod fault;
 mod hot_keys;
+mod import;
 mod interrupt;
 
 use std::fs;

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::mysql::patience::{APPLY_LIMIT, Patience};
 use crate::mysql::session::{Error as SessionError, quote_name};
 use crate::mysql::{Position, Session, owner};
 use crate::pipeline::builtin::child::wire::{Failure, Message, Order};
@@ -135,17 +136,20 @@ impl Units {
         if !self.wait_for_release(Unit::Load).await {
             return Ok(());
         }
-        let forgot = forget_checkpoint(&self.order).await;
+        let mut patience = Patience::new(APPLY_LIMIT);
+        let forgot = loop {
+            match forget_checkpoint(&self.order).await {
+                Err(error) if patience.allows(error.class()).await => {}
+                done => break done,
+            }
+        };
         let began = self.begin(Unit::Load).await;
         let loaded = match forgot {
             Ok(()) => self.run_load().await,
             Err(error) => Err(Failure::new(error.to_string(), error.class())),
         };
         // Before the end, behind which nobody listens.
-        if let Ok(loaded) = &loaded
-            && loaded.retried > 0
-        {
-            let text = format!("{} INSERTs of the load were tried again", loaded.retried);
+        for text in loaded.iter().flat_map(remarks_on_load) {
             self.tell(UnitEvent::Remark { unit: Unit::Load, text }).await;
         }
         let (tally, outcome) = match loaded {
@@ -287,6 +291,22 @@ impl Units {
     async fn tell(&self, event: UnitEvent) {
         let _ = self.messages.send(Message::Event(Box::new(event))).await;
     }
+}
+
+/// What a load that ended well leaves to be known.
+fn remarks_on_load(loaded: &load::Loaded) -> Option<String> {
+    let (retried, restarted) = (loaded.retried, loaded.restarted);
+    let what = match (retried, restarted) {
+        (0, 0) => return None,
+        (_, 0) => format!("{retried} INSERTs of the load were tried again"),
+        (0, _) => format!("the load's tables were made again, {restarted} times"),
+        _ => format!(
+            "the load's tables were made again, {restarted} times, and {retried} of its INSERTs were \
+             tried again"
+        ),
+    };
+    let why = loaded.trouble.as_deref().unwrap_or("no reason was given");
+    Some(format!("{what}, the last because: {why}"))
 }
 
 /// What a sync that ended well leaves to be known.

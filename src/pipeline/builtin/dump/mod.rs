@@ -25,6 +25,7 @@ use self::files::Files;
 use self::layout::{File, HEADER, METADATA};
 use self::literal::push_literal;
 use self::snapshot::Snapshot;
+use crate::mysql::patience::{Patience, RETRY_LIMIT};
 use crate::mysql::session::quote_name;
 use crate::mysql::{Endpoint, Position, Session};
 use crate::pipeline::builtin::settings::Dump;
@@ -76,10 +77,42 @@ pub async fn run(
     progress.send_replace(Progress::new(Unit::Dump));
     let began = Timestamp::now();
     clear(folder).await?;
-    let snapshot = Snapshot::open(source, settings.threads, schemas, cancel).await?;
+    let snapshot = open(settings, source, schemas, cancel).await?;
     tokio::select! {
         dumped = dump(settings, snapshot, schemas, folder, began, progress) => dumped,
         () = cancel.cancelled() => Err(Error::Cancelled),
+    }
+}
+
+/// Opens the snapshot, and again where the source was not there: no row has been read yet, so that it
+/// may as well stand for a later position.
+async fn open(
+    settings: &Dump,
+    source: &Endpoint,
+    schemas: &[String],
+    cancel: &CancellationToken,
+) -> Result<Snapshot, Error> {
+    let mut patience = Patience::new(RETRY_LIMIT);
+    let mut trouble = None;
+    loop {
+        let error = match Snapshot::open(source, settings.threads, schemas, cancel).await {
+            Ok(mut snapshot) => {
+                let remark = |why| format!("the dump's begin was tried again, because: {why}");
+                snapshot.remarks.extend(trouble.map(remark));
+                return Ok(snapshot);
+            }
+            // A lock that was waited for in vain stalls the source's writers each time.
+            Err(error @ Error::Session(_)) => error,
+            Err(error) => return Err(error),
+        };
+        let text = error.to_string();
+        tokio::select! {
+            allowed = patience.allows(error.class()) => if !allowed {
+                return Err(error);
+            },
+            () = cancel.cancelled() => return Err(Error::Cancelled),
+        }
+        trouble = Some(text);
     }
 }
 

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use self::splitter::Splitter;
 use self::writer::{RowFile, Writer};
 use crate::mysql::owner;
+use crate::mysql::patience::{APPLY_LIMIT, Patience};
 use crate::mysql::schema::Table;
 use crate::mysql::session::quote_name;
 use crate::mysql::{Endpoint, Session};
@@ -42,6 +43,10 @@ pub struct Loaded {
     pub statements: u64,
     /// INSERTs that were tried again, once for each further try.
     pub retried: u64,
+    /// How often the target's tables had to be made anew, since making them failed.
+    pub restarted: u64,
+    /// Why something was tried again the last time.
+    pub trouble: Option<String>,
     /// Time of transactions from the first attempt to success (µs).
     pub transaction: Histogram,
     /// Time of statements, successful attempts only (µs).
@@ -82,6 +87,32 @@ async fn load(
         .map_err(|source| Error::File { path: folder.join(METADATA), source })?;
     progress.send_modify(|p| p.rows_expected = Some(metadata.rows));
     let dump = list(folder).await?;
+    let (mut restarted, mut trouble) = (0, None);
+    let mut patience = Patience::new(APPLY_LIMIT);
+    // No row is there yet, so that all of it can be done again.
+    let files = loop {
+        match create_tables(target, run, &dump).await {
+            Ok(files) => break files,
+            Err(error) => {
+                let text = error.to_string();
+                if !patience.allows(error.class()).await {
+                    return Err(error);
+                }
+                (restarted, trouble) = (restarted + 1, Some(text));
+            }
+        }
+    };
+    progress.send_modify(|p| p.state = State::Running);
+    let loaded = write_files(settings, target, files, progress).await?;
+    Ok(Loaded { restarted, trouble: loaded.trouble.or(trouble), ..loaded })
+}
+
+/// Makes the target's schemas and tables anew. Gives the files of rows.
+async fn create_tables(
+    target: &Endpoint,
+    run: &str,
+    dump: &Dump,
+) -> Result<VecDeque<RowFile>, Error> {
     let mut session = writer::connect(target).await?;
     for schema in &dump.schemas {
         owner::recreate(&mut session, schema, run).await?;
@@ -93,17 +124,12 @@ async fn load(
         has_key.insert((schema, table), shape.row_key().is_some());
     }
     session.close().await;
-    let files: VecDeque<_> = dump
-        .rows
-        .iter()
-        .map(|(schema, table, path)| RowFile {
-            path: path.clone(),
-            schema: schema.clone(),
-            has_key: has_key.get(&(schema, table)).copied().unwrap_or(false),
-        })
-        .collect();
-    progress.send_modify(|p| p.state = State::Running);
-    write_files(settings, target, files, progress).await
+    let files = dump.rows.iter().map(|(schema, table, path)| RowFile {
+        path: path.clone(),
+        schema: schema.clone(),
+        has_key: has_key.get(&(schema, table)).copied().unwrap_or(false),
+    });
+    Ok(files.collect())
 }
 
 /// What a dump's folder holds: schemas; tables and files of rows as schema, table and path.
@@ -178,6 +204,7 @@ async fn write_files(
         loaded.bytes += part.bytes;
         loaded.statements += part.statements;
         loaded.retried += part.retried;
+        loaded.trouble = loaded.trouble.or(part.trouble);
         loaded.transaction.merge(&part.transaction);
         loaded.statement.merge(&part.statement);
     }
@@ -208,6 +235,7 @@ async fn write_all(
         written.await?;
     }
     loaded.retried = writer.retried;
+    loaded.trouble = writer.trouble.take();
     loaded.transaction = writer.transaction.clone();
     loaded.statement = writer.statement.clone();
     writer.close().await;

@@ -43,6 +43,8 @@ pub(super) struct Writer {
     schema: String,
     /// INSERTs that were tried again, once for each further try.
     pub(super) retried: u64,
+    /// Why the last of them was.
+    pub(super) trouble: Option<String>,
     /// Time of each transaction from its first attempt to its success (µs).
     pub(super) transaction: Histogram,
     /// Time of each statement's successful attempt (µs).
@@ -64,6 +66,7 @@ impl Writer {
             session,
             schema: String::new(),
             retried: 0,
+            trouble: None,
             transaction: Histogram::default(),
             statement: Histogram::default(),
         })
@@ -149,6 +152,7 @@ impl Writer {
                 replaced = true;
             }
             self.retried += 1;
+            self.trouble = Some(error.to_string());
             if lost {
                 self.reconnect(file, error, &mut patience).await?;
             } else {

@@ -6,12 +6,15 @@
 
 mod binlog;
 mod disk;
+mod freeze;
 mod gone;
+mod import;
 mod lock;
 mod reach;
 mod refused;
 mod restart;
 mod resume;
+mod stage;
 
 use dmbench::mysql::Session;
 use dmbench::record::{Level, Outcome, Trial};

@@ -1,0 +1,137 @@
+//! Faults in the middle of a timed dump and a timed load. A dump has one position and is never pieced
+//! together; a load goes on. Each fault is put into a trial of its own, and the next one is none the
+//! worse for it.
+
+use std::time::Duration;
+
+use dmbench::mysql::Flavor;
+use dmbench::record::{Outcome, Trial, name};
+use rustix::process::Signal;
+
+use super::super::import::{ROWS, bulk, import};
+use super::stage::Stage;
+use super::{Running, assert_aborted, assert_well, send};
+
+/// A network slow enough that a dump and a load last about a second each.
+fn stage(flavor: Flavor) -> Stage {
+    let mut stage = Stage::new(flavor, &bulk(1));
+    stage.slow(Duration::from_millis(20));
+    stage
+}
+
+/// Side by side, since much of it is waiting.
+fn on_both(test: fn(Flavor)) {
+    std::thread::scope(|threads| {
+        threads.spawn(|| test(Flavor::Mysql));
+        threads.spawn(|| test(Flavor::Mariadb));
+    });
+}
+
+/// Checks that a trial ended well and tells what was tried again, with a reason.
+fn assert_tried_again(trial: &Trial) {
+    assert_well(trial);
+    assert!(matches!(trial.outcome, Outcome::Finished { .. }), "{:?}", trial.outcome);
+    assert_eq!(trial.metric(name::LOAD_ROWS_RATE).expect("a rate").n, ROWS);
+    let remark = trial.findings.iter().find(|finding| finding.code == "pipeline-remark");
+    let remark = &remark.expect("it is told").text;
+    assert!(remark.contains("again") && remark.contains("because: "), "{remark}");
+}
+
+/// Checks that a trial was aborted in its dump.
+fn assert_dump_lost(trial: &Trial) {
+    assert_aborted(trial, "run \"SELECT ", &["measure"], "sessions were killed");
+    assert!(trial.metric(name::DUMP_TIME).is_none(), "{:?}", trial.metrics);
+}
+
+fn dump_lost(flavor: Flavor) {
+    let mut stage = stage(flavor);
+    let killed = stage.trial(async |scene| {
+        scene.hold_dump().await;
+        scene.kill_sessions("source").await;
+        scene.source.stall(false);
+    });
+    assert_dump_lost(&killed);
+    let cut = stage.trial(async |scene| {
+        scene.hold_dump().await;
+        scene.source.cut();
+        scene.source.stall(false);
+    });
+    assert_dump_lost(&cut);
+    let restarted = stage.trial(async |scene| {
+        scene.hold_dump().await;
+        scene.restart("source").await;
+        scene.source.stall(false);
+    });
+    assert_dump_lost(&restarted);
+    assert_well(&stage.trial(async |_| {}));
+}
+
+#[test]
+fn a_dump_that_loses_its_snapshot() {
+    on_both(dump_lost);
+}
+
+fn load_goes_on(flavor: Flavor) {
+    let mut stage = stage(flavor);
+    let begin = stage.trial(async |scene| {
+        scene.hold_before_load().await;
+        scene.target.cut();
+        scene.target.stall(false);
+    });
+    assert_well(&begin);
+    let killed = stage.trial(async |scene| {
+        scene.hold_load().await;
+        scene.kill_sessions("target").await;
+        scene.target.stall(false);
+    });
+    assert_tried_again(&killed);
+    let cut = stage.trial(async |scene| {
+        scene.hold_load().await;
+        scene.target.cut();
+        scene.target.stall(false);
+    });
+    assert_tried_again(&cut);
+    let restarted = stage.trial(async |scene| {
+        scene.hold_load().await;
+        scene.restart("target").await;
+        scene.target.stall(false);
+    });
+    assert_tried_again(&restarted);
+}
+
+#[test]
+fn a_load_that_loses_its_connections() {
+    on_both(load_goes_on);
+}
+
+/// A server of a sandbox is killed in the dump or the load of a trial; it is started again for the next.
+fn server_killed(server: &str, end: &str) {
+    let mut running = Running::start(&import(server, 2));
+    let password = running.password();
+    running.phase(1, "measure");
+    let pipeline = match end {
+        "source" => running.hold_dump(),
+        _ => running.hold_load(&password),
+    };
+    send(running.server(end), Signal::KILL);
+    send(pipeline, Signal::CONT);
+    running.record(1);
+    running.end_with(5);
+    let (run, trials) = running.records();
+    assert!(!run.interrupted && run.ended.is_some() && trials.len() == 2);
+    let told = format!("keep the {end} running: its process");
+    assert_aborted(&trials[0], &told, &["measure"], "ran out of memory");
+    // What was measured before is kept.
+    assert_eq!(trials[0].metric(name::DUMP_TIME).is_some(), end == "target");
+    assert_well(&trials[1]);
+}
+
+#[test]
+fn a_killed_source_of_mariadb() {
+    server_killed("mariadb", "source");
+}
+
+#[test]
+fn a_killed_target_of_mysql() {
+    server_killed("mysql", "target");
+}
