@@ -384,12 +384,13 @@ fn within(tried: Duration) -> String {
     }
 }
 
-/// At most 160 characters of a statement, for errors and logs.
+/// At most 160 characters of a statement in one line, for errors and logs.
 pub fn shorten(statement: &str) -> String {
     const MOST: usize = 160;
+    let in_one_line = |text: &str| text.replace(['\n', '\r'], " ");
     match statement.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &statement[..end]),
-        None => statement.to_owned(),
+        Some((end, _)) => format!("{}…", in_one_line(&statement[..end])),
+        None => in_one_line(statement),
     }
 }
 
@@ -410,6 +411,14 @@ mod tests {
         assert!(late.expect_err("late").to_string().contains("no answer within 3 s"));
         let next = in_time::<()>(&mut limit, async { unreachable!("it is not begun") }).await;
         assert!(next.expect_err("given up").to_string().contains("given up"));
+    }
+
+    #[test]
+    fn a_statement_is_shown_in_one_line() {
+        assert_eq!(shorten("INSERT INTO `t` VALUES\n(1)"), "INSERT INTO `t` VALUES (1)");
+        let long = format!("VALUES\r\n{}", "(1),\n".repeat(50));
+        let shown = shorten(&long);
+        assert!(shown.ends_with('…') && shown.chars().count() == 161 && !shown.contains('\n'));
     }
 
     #[test]

@@ -84,7 +84,10 @@ impl Draft {
     /// The outcome of a trial that an error ended: what failed and in which phase, with a finding that
     /// says what may be done about it.
     pub(super) fn abort(&mut self, error: &Error) -> Outcome {
-        let (text, phase) = (format!("failed to {error}"), self.phase().word());
+        // A server may quote lines of what it was sent.
+        let text = format!("failed to {error}");
+        let text = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        let phase = self.phase().word();
         let hint = hint(&text).unwrap_or_default();
         self.find(
             Level::Error,

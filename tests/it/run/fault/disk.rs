@@ -7,6 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dmbench::record::name;
+
+use super::super::import::import;
 use super::{Running, assert_aborted, assert_well, stream};
 
 /// What runs a program in a mount namespace, where that is allowed.
@@ -30,6 +33,11 @@ struct Full {
 
 impl Full {
     fn lay_over(folder: &Path, process: Option<u32>) -> Full {
+        Full::lay_over_with(folder, process, "4k")
+    }
+
+    /// Leaves some room where there are mounts.
+    fn lay_over_with(folder: &Path, process: Option<u32>, free: &str) -> Full {
         let full = |words| Full { folder: folder.to_owned(), process, words };
         let Some(process) = process else {
             let _ = fs::remove_dir(folder);
@@ -39,7 +47,8 @@ impl Full {
         fs::create_dir_all(folder).expect("made");
         let shown = folder.display();
         let lay = format!(
-            "mount -t tmpfs -o size=4k tmpfs '{shown}' && ! dd if=/dev/zero of='{shown}/filler' bs=1k"
+            "mount -t tmpfs -o size={free} tmpfs '{shown}' && {{ [ {free} != 4k ] || ! dd if=/dev/zero \
+             of='{shown}/filler' bs=1k; }}"
         );
         assert!(inside(process, &lay), "laid over {shown}");
         full("No space left on device")
@@ -50,7 +59,9 @@ impl Drop for Full {
     fn drop(&mut self) {
         match self.process {
             // The namespace may have ended with its last process.
-            Some(process) => drop(inside(process, &format!("umount '{}'", self.folder.display()))),
+            Some(process) => {
+                let _ = inside(process, &format!("umount -l '{}'", self.folder.display()));
+            }
             None => fs::remove_file(&self.folder).expect("it stood there"),
         }
     }
@@ -123,4 +134,44 @@ fn a_full_disk_under_the_records() {
     let (_, trials) = running.records();
     assert!(trials[0] == first.1[0] && trials.len() == 2);
     assert_well(&trials[1]);
+}
+
+/// A timed dump that fills its disk half-way; the last has room, whatever the second began with.
+#[test]
+fn a_dump_that_fills_its_disk() {
+    let way = namespace();
+    let text = import("mariadb", 3).replace("table-size = 2000", "table-size = 20_000");
+    let text = text
+        .replace("rows = 25", "rows = 2500")
+        .replace("-round-trip = ", "-round-trip = \"0ms\" # ");
+    let mut running =
+        Running::start_by(way.unwrap_or_default(), &text.replace("size = 2000", "size = 200_000"));
+    running.phase(1, "settle");
+    // The folder that the next trial makes anew is one above a mount.
+    let folder = running.run_folder().join("scratch");
+    let full = Full::lay_over_with(&folder, way.is_some().then_some(running.child.id()), "2m");
+    running.record(1);
+    let words = full.words;
+    drop(full);
+    running.end_with(5);
+    let (_, trials) = running.records();
+    assert_aborted(&trials[0], words, &["measure"], "");
+    assert!(super::aborted(&trials[0]).contains("scratch/trial"), "{:?}", trials[0].outcome);
+    assert!(trials[0].metric(name::DUMP_TIME).is_none());
+    assert_well(&trials[2]);
+}
+
+/// The report is made and the records are kept where standard output takes nothing.
+#[test]
+fn a_report_that_cannot_be_printed() {
+    let printer = ["sh", "-c", "exec \"$0\" \"$@\" > /dev/full"];
+    let mut running = Running::start_by(&printer, &stream("mariadb", "0s", "1s", ""));
+    running.end_with(4);
+    let stderr = running.stderr();
+    assert!(stderr.contains("error: failed to write to standard output: "), "{stderr}");
+    assert!(stderr.contains("help: let standard output go elsewhere"), "{stderr}");
+    assert!(stderr.contains("records: ") && running.run_folder().join("report.md").exists());
+    let (run, trials) = running.records();
+    assert!(run.ended.is_some());
+    assert_well(&trials[0]);
 }

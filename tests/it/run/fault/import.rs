@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use dmbench::mysql::Flavor;
-use dmbench::record::{Outcome, Trial, name};
+use dmbench::record::{Outcome, Phase, Trial, name};
 use rustix::process::Signal;
 
 use super::super::import::{ROWS, bulk, import};
@@ -102,6 +102,42 @@ fn load_goes_on(flavor: Flavor) {
 #[test]
 fn a_load_that_loses_its_connections() {
     on_both(load_goes_on);
+}
+
+/// The target's tablespace has no room for all rows: the trial ends at once, and the next when there is.
+fn target_full(flavor: Flavor) {
+    let task = bulk(1).replace("table-size = 2000", "table-size = 60_000");
+    let task = task.replace("rows = 25", "rows = 10_000").replace("size = 2000", "size = 200_000");
+    let mut stage = Stage::new(flavor, &task);
+    let full = stage.trial(async |scene| {
+        scene.phase(Phase::Seed).await;
+        let small = "--innodb-data-file-path=ibdata1:12M:autoextend:max:14M";
+        scene.restart_with("target", &[small, "--innodb-file-per-table=OFF"]).await;
+    });
+    assert_aborted(&full, "ERROR 1114", &["measure"], "disk or tablespace is full: make room");
+    // Files of their own have room.
+    stage.execute("target", &["SET GLOBAL innodb_file_per_table = ON"]);
+    assert_well(&stage.trial(async |_| {}));
+}
+
+#[test]
+fn a_full_target() {
+    on_both(target_full);
+}
+
+/// A target that becomes read-only under the load is not tried again: that does not pass by itself. On
+/// MySQL only, since MariaDB lets whoever has all privileges write.
+#[test]
+fn a_target_made_read_only() {
+    let mut stage = stage(Flavor::Mysql);
+    let refused = stage.trial(async |scene| {
+        scene.hold_load().await;
+        scene.execute("target", &["SET GLOBAL super_read_only = ON"]).await;
+        scene.target.stall(false);
+    });
+    assert_aborted(&refused, "ERROR 1290", &["measure"], "SET GLOBAL read_only = OFF");
+    stage.execute("target", &["SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF"]);
+    assert_well(&stage.trial(async |_| {}));
 }
 
 /// A server of a sandbox is killed in the dump or the load of a trial; it is started again for the next.

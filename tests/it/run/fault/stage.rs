@@ -44,6 +44,7 @@ pub(super) struct Scene {
     folder: PathBuf,
     happenings: Receiver<Event>,
     pids: [u32; 2],
+    commands: [Option<Vec<String>>; 2],
     restarted: Vec<Restarted>,
 }
 
@@ -86,8 +87,17 @@ impl Stage {
             Bench::new(lab, &folder, Path::new(DMBENCH), "a run", &schema, &events, &gauges);
         let task = Task::parse(Path::new("t.toml"), task, &[]).expect("a task");
         let folder = folder.join("trial");
-        let scene =
-            Scene { source, target, pair, schema, folder, happenings, pids, restarted: Vec::new() };
+        let scene = Scene {
+            source,
+            target,
+            pair,
+            schema,
+            folder,
+            happenings,
+            pids,
+            commands: [None, None],
+            restarted: Vec::new(),
+        };
         Stage { runtime: runtime(), scratch, task, bench, order: 0, scene }
     }
 
@@ -100,6 +110,11 @@ impl Stage {
     pub(super) fn slow(&mut self, round_trip: Duration) {
         self.scene.source.set_round_trip(round_trip);
         self.scene.target.set_round_trip(round_trip / 2);
+    }
+
+    /// Executes statements on a server between two trials.
+    pub(super) fn execute(&mut self, end: &str, statements: &[&str]) {
+        self.runtime.block_on(self.scene.execute(end, statements));
     }
 
     /// Runs the next trial, with something done meanwhile.
@@ -213,11 +228,27 @@ impl Scene {
 
     /// Kills a server and starts it as it was started, on the same port; waits until it answers.
     pub(super) async fn restart(&mut self, end: &str) {
+        self.restart_with(end, &[]).await;
+    }
+
+    /// As [`Scene::restart`], with further options; those of an earlier restart go.
+    pub(super) async fn restart_with(&mut self, end: &str, options: &[&str]) {
         let at = usize::from(end == "target");
-        let (child, endpoint) = (restart(self.pids[at]), self.endpoint(end).clone());
+        let words = self.commands[at].get_or_insert_with(|| command(self.pids[at])).clone();
+        let (child, endpoint) =
+            (restart(self.pids[at], &words, options), self.endpoint(end).clone());
         self.pids[at] = child.0.id();
         self.restarted.push(child);
         Session::reach(&endpoint).await.expect("the server is back").close().await;
+    }
+
+    /// Executes statements on a server.
+    pub(super) async fn execute(&self, end: &str, statements: &[&str]) {
+        let mut session = Session::connect(self.endpoint(end)).await.expect("reached");
+        for statement in statements {
+            session.execute(statement).await.expect(statement);
+        }
+        session.close().await;
     }
 
     /// The server itself.
@@ -243,12 +274,16 @@ async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn restart(pid: u32) -> Restarted {
+/// How a server was started.
+fn command(pid: u32) -> Vec<String> {
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).expect("it runs");
     let words = line.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     // What the first start reads is not kept.
     let words = words.filter(|word| !word.is_empty() && !word.starts_with("--init-file="));
-    let words: Vec<_> = words.map(|word| word.into_owned()).collect();
+    words.map(|word| word.into_owned()).collect()
+}
+
+fn restart(pid: u32, words: &[String], options: &[&str]) -> Restarted {
     send(pid, Signal::KILL);
     // Locks on its files go with the process.
     wait_until("the server is gone", || {
@@ -256,6 +291,11 @@ fn restart(pid: u32) -> Restarted {
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
     });
     let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(&words[1..])
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     Restarted(command.spawn().expect("the server starts again"))
 }
