@@ -129,6 +129,41 @@ async fn a_lab_file_serves_verify_and_drive() {
     assert_eq!(code, 2, "{stderr}");
 }
 
+/// Source and target are filled alike, and then a row of the target is changed and another one goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_exits_6_for_a_row_that_differs_and_names_it() {
+    for flavor in [Flavor::Mysql, Flavor::Mariadb] {
+        let (pair, _guard) = servers(flavor).await;
+        let desk = Desk::new(pair, BULK, "");
+        let swapped = Desk::of(pair.target(), pair.source(), BULK, "");
+        let drive = |desk: &Desk, step: &str| {
+            let words = ["drive", "oltp_insert", step, "--lab", "lab.toml", "--table-size", "500"];
+            let (code, _, stderr) = desk.dmbench(&words);
+            assert_eq!(code, 0, "{step}: {stderr}");
+        };
+        drive(&desk, "prepare");
+        drive(&swapped, "prepare");
+        let verify = ["verify", "--lab", "lab.toml", "--schemas", "dmbench_drive"];
+        let (code, stdout, stderr) = desk.dmbench(&verify);
+        assert_eq!(code, 0, "{stdout} {stderr}");
+        assert_eq!(stdout, "equal: 500 rows in 1 tables\n");
+        let change = "UPDATE dmbench_drive.sbtest1 SET c = 'another' WHERE id = 7";
+        execute(pair.target(), &[change, "DELETE FROM dmbench_drive.sbtest1 WHERE id = 8"]).await;
+        let (code, stdout, stderr) = desk.dmbench(&verify);
+        assert_eq!(code, 6, "{stdout} {stderr}");
+        let told = "differs: 1 rows missing in the target, 0 surplus, 1 changed\n";
+        assert!(stdout.starts_with(told), "{stdout}");
+        let named = ["id=7: values differ", "id=8: missing in the target"];
+        let named = named.map(|what| format!("  dmbench_drive.sbtest1 {what}\n")).concat();
+        assert!(stdout.ends_with(&named), "{stdout}");
+        let (code, stdout, _) = desk.dmbench(&[&verify[..], &["--json"]].concat());
+        let json: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+        assert_eq!((code, &json["verdict"]["is"]), (6, &"differs".into()), "{stdout}");
+        drive(&desk, "cleanup");
+        drive(&swapped, "cleanup");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_socket_is_reached_and_an_ipv6_address_is_understood() {
     let (pair, _guard) = servers(Flavor::Mariadb).await;

@@ -1,7 +1,12 @@
 //! Servers that are there and refuse: read-only, out of connections.
 
+use dmbench::mysql::Flavor;
+use dmbench::record::Phase;
+
+use super::stage::Stage;
 use super::{
-    assert_aborted, assert_well, execute, hold_pipeline, send, status, streams, streams_of,
+    Running, assert_aborted, assert_well, execute, hold_pipeline, send, status, stream, streams,
+    streams_of,
 };
 use rustix::process::Signal;
 
@@ -22,6 +27,58 @@ fn a_target_made_read_only() {
     let phases = ["measure", "drain"];
     assert_aborted(&trials[0], "ERROR 1290", &phases, "SET GLOBAL read_only = OFF");
     assert_well(&trials[1]);
+}
+
+/// A stream of transactions of one statement each: MySQL becomes read-only between two statements, for
+/// which those of larger transactions wait that hold each other's rows.
+fn inserts(server: &str, rest: &str) -> String {
+    stream(server, "0s", "3s", rest).replace("oltp_write_only", "oltp_insert")
+}
+
+/// A source made read-only under the workload ends the trial at once, too.
+#[test]
+fn a_source_made_read_only() {
+    let mut running = Running::start(&inserts("mysql", "[repeat]\nblocks = 3"));
+    let password = running.password();
+    running.phase(1, "measure");
+    let mut session = running.execute("source", &password, "SET GLOBAL super_read_only = ON");
+    running.record(1);
+    execute(&mut session, "SET GLOBAL super_read_only = OFF");
+    execute(&mut session, "SET GLOBAL read_only = OFF");
+    drop(session);
+    // The second may have begun before.
+    running.record(2);
+    running.end_with(5);
+    let (_, trials) = running.records();
+    assert_aborted(&trials[0], "ERROR 1290", &["measure"], "SET GLOBAL read_only = OFF");
+    assert_well(&trials[2]);
+}
+
+/// One end after the other is made read-only for an account that is bound by it, as on other people's
+/// servers.
+fn each_end_made_read_only(flavor: Flavor) {
+    let mut stage = Stage::new(flavor, &inserts("mysql", ""));
+    stage.without_exemption();
+    for end in ["source", "target"] {
+        let refused = stage.trial(async |scene| {
+            scene.phase(Phase::Measure).await;
+            scene.execute(end, &["SET GLOBAL read_only = ON"]).await;
+        });
+        let hint = "SET GLOBAL read_only = OFF";
+        assert_aborted(&refused, "ERROR 1290", &["measure", "drain"], hint);
+        stage.execute(end, &["SET GLOBAL read_only = OFF"]);
+    }
+    assert_well(&stage.trial(async |_| {}));
+}
+
+#[test]
+fn each_end_of_mysql_made_read_only() {
+    each_end_made_read_only(Flavor::Mysql);
+}
+
+#[test]
+fn each_end_of_mariadb_made_read_only() {
+    each_end_made_read_only(Flavor::Mariadb);
 }
 
 /// No connection is to be had for the comparison until others go: it is tried again until then.

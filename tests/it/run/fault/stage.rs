@@ -24,6 +24,7 @@ use crate::support::{DMBENCH, Pair, fresh_pair, runtime, schema, wait_until};
 
 /// Servers, the network before them, and what trials share.
 pub(super) struct Stage {
+    flavor: Flavor,
     runtime: Runtime,
     scratch: TempDir,
     task: Task,
@@ -98,12 +99,37 @@ impl Stage {
             commands: [None, None],
             restarted: Vec::new(),
         };
-        Stage { runtime: runtime(), scratch, task, bench, order: 0, scene }
+        Stage { flavor, runtime: runtime(), scratch, task, bench, order: 0, scene }
     }
 
     /// Lets trials be of another task from now on.
     pub(super) fn next_is(&mut self, task: &str) {
         self.task = Task::parse(Path::new("t.toml"), task, &[]).expect("a task");
+    }
+
+    /// Lets trials have another account than root: one that may do all but write where it is forbidden.
+    pub(super) fn without_exemption(&mut self) {
+        const ACCOUNT: &str = "'bench'@'127.0.0.1'";
+        let exempt = match self.flavor {
+            Flavor::Mariadb => "SUPER, READ_ONLY ADMIN",
+            _ => "SUPER, CONNECTION_ADMIN",
+        };
+        let password = self.scene.pair.source().password.expose().to_owned();
+        for end in ["source", "target"] {
+            let create = format!("CREATE USER {ACCOUNT} IDENTIFIED BY '{password}'");
+            let grant = format!("GRANT ALL ON *.* TO {ACCOUNT}");
+            let revoke = format!("REVOKE {exempt} ON *.* FROM {ACCOUNT}");
+            self.execute(end, &["SET SESSION sql_log_bin = 0", &create, &grant, &revoke]);
+        }
+        let lab = &mut self.bench.lab;
+        for endpoint in [
+            &mut lab.source,
+            &mut lab.target,
+            &mut lab.source_for_pipeline,
+            &mut lab.target_for_pipeline,
+        ] {
+            endpoint.user = "bench".to_owned();
+        }
     }
 
     /// Puts a round trip before the source, and half of it before the target.
