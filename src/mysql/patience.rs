@@ -29,10 +29,11 @@ pub const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 pub const LOCK_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a step of a trial is tried again: connecting, clearing the target, an untimed copy, the
-/// source's end position, a part of the comparison.
+/// begin of a timed dump, the source's end position, a part of the comparison.
 pub const RETRY_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long sync and load try to bring the same rows to the target, and sync to read the binlog.
+/// How long sync and load try to bring the same rows to the target, load to make its tables, and sync to
+/// read the binlog.
 pub const APPLY_LIMIT: Duration = Duration::from_secs(120);
 
 /// How long a client of the workload tries to connect again.

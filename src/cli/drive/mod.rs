@@ -61,7 +61,10 @@ async fn prepare(arguments: &Arguments, context: &Context) -> anyhow::Result<Exi
 async fn drive(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let (endpoint, plan) = (arguments.endpoint()?, arguments.plan());
     // A server that never was there is told at once; the drive is patient with one that goes away.
-    Session::connect(&endpoint).await?.close().await;
+    tokio::select! {
+        there = Session::connect(&endpoint) => there?.close().await,
+        () = context.cancel.cancelled() => return Ok(Exit::Interrupted),
+    }
     let metrics = arguments.metrics.serve(&context.log).await?;
     let counters = Arc::new(Counters::default());
     let report = Report::new(arguments.script, arguments.clients);
@@ -73,7 +76,7 @@ async fn drive(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit>
     let mut driving = pin!(workload::drive(&plan, &endpoint, &counters, &events, &context.cancel));
     let driven = loop {
         tokio::select! {
-            driven = &mut driving => break driven?,
+            driven = &mut driving => break driven,
             _ = ticks.tick() => {}
         }
         let now = (Instant::now(), counters.snapshot());
@@ -85,6 +88,11 @@ async fn drive(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit>
             }
             last = now;
         }
+    };
+    let driven = match driven {
+        // Nothing had begun.
+        Err(workload::Error::Interrupted) => return Ok(Exit::Interrupted),
+        driven => driven?,
     };
     if arguments.json {
         output::print_json(&json!({

@@ -3,6 +3,7 @@
 //! Runs write schema `dmbench` and hold one lock, so that one test at a time has a pair of servers.
 
 mod clean;
+mod interrupt;
 mod lock;
 mod login;
 mod runs;
