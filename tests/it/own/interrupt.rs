@@ -3,11 +3,12 @@
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use dmbench::mysql::Flavor;
+use dmbench::lab::Hold;
+use dmbench::mysql::{Flavor, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{BULK, Desk, servers};
-use crate::support::wait_until;
+use super::{BULK, Desk, execute, schemas, servers};
+use crate::support::{schema, wait_until};
 
 /// Starts dmbench, interrupts it once `when` holds, and gives exit code and stdout.
 fn interrupted(desk: &Desk, words: &[&str], when: impl Fn(&Desk) -> bool) -> (Option<i32>, String) {
@@ -68,4 +69,40 @@ async fn a_drive_that_has_not_begun() {
         !accepted.is_empty()
     });
     assert_eq!((code, stdout.as_str()), (Some(130), ""));
+}
+
+/// The dump waits for its lock behind somebody's, and all writers of the source wait behind the dump:
+/// Ctrl-C ends that at once, not when the server's patience does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_dump_waits_for_its_lock() {
+    for flavor in [Flavor::Mysql, Flavor::Mariadb] {
+        let (pair, _guard) = servers(flavor).await;
+        let desk = Desk::new(pair, BULK, "");
+        let (other, source) = (schema("other"), pair.source());
+        let make = format!("CREATE TABLE {other}.t (id INT PRIMARY KEY)");
+        execute(source, &[&format!("CREATE DATABASE {other}"), &make]).await;
+        let mut blocker = pair.source_session().await;
+        blocker.execute(format!("LOCK TABLES {other}.t WRITE")).await.expect("locked");
+        let mut session = pair.source_session().await;
+        let mut run = desk.start(&["run", "t.toml", "--lab", "lab.toml"]);
+        while waiting(&mut session).await == 0 {
+            assert_eq!(run.try_wait().expect("a child"), None, "{}", desk.stderr());
+        }
+        let pid = Pid::from_raw(run.id().cast_signed()).expect("a process");
+        kill_process(pid, Signal::INT).expect("sent");
+        wait_until("it ends", || run.try_wait().expect("a child").is_some());
+        assert_eq!(run.wait().expect("ended").code(), Some(130), "{}", desk.stderr());
+        assert_eq!(waiting(&mut session).await, 0);
+        assert_eq!(schemas(source).await, [""; 0]);
+        Hold::take(source, pair.target()).await.expect("free again").release().await;
+        blocker.close().await;
+        execute(source, &[&format!("DROP DATABASE {other}")]).await;
+    }
+}
+
+/// Sessions that wait to lock all tables.
+async fn waiting(session: &mut Session) -> u64 {
+    let sql =
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'FLUSH TABLES WITH%'";
+    session.value(sql).await.expect("asked").unwrap_or(0)
 }

@@ -63,6 +63,12 @@ fn dump_lost(flavor: Flavor) {
         scene.source.stall(false);
     });
     assert_dump_lost(&restarted);
+    let begin = stage.trial(async |scene| {
+        scene.hold_before_dump().await;
+        scene.source.cut();
+        scene.source.stall(false);
+    });
+    assert_tried_again(&begin);
     assert_well(&stage.trial(async |_| {}));
 }
 
@@ -73,10 +79,13 @@ fn a_dump_that_loses_its_snapshot() {
 
 fn load_goes_on(flavor: Flavor) {
     let mut stage = stage(flavor);
+    // Ever later: while it connects, forgets what was loaded before, makes its tables.
     let begin = stage.trial(async |scene| {
         scene.hold_before_load().await;
-        scene.target.cut();
         scene.target.stall(false);
+        for later in 1..8 {
+            scene.cut_target_after(Duration::from_millis(25 * later)).await;
+        }
     });
     assert_well(&begin);
     let killed = stage.trial(async |scene| {

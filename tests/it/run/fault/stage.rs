@@ -206,6 +206,20 @@ impl Scene {
         self.folder.join("metadata").exists()
     }
 
+    /// Waits until the dump is about to begin, and lets nothing of it through.
+    pub(super) async fn hold_before_dump(&mut self) {
+        self.phase(Phase::Settle).await;
+        self.source.stall(true);
+        until(|| self.source.connection_count() > 0).await;
+    }
+
+    /// Cuts the pipeline's connections to the target some time after there are any.
+    pub(super) async fn cut_target_after(&self, time: Duration) {
+        until(|| self.target.connection_count() > 0).await;
+        tokio::time::sleep(time).await;
+        self.target.cut();
+    }
+
     /// Waits until the load is about to begin, and lets nothing of it through.
     pub(super) async fn hold_before_load(&mut self) {
         self.phase(Phase::Measure).await;
