@@ -170,8 +170,7 @@ fn interrupt_held(running: &mut Running, pipeline: u32) {
     assert_marked(running, &["measure"]);
 }
 
-#[test]
-fn an_import_in_its_dump() {
+fn in_its_dump() {
     let mut running = Running::start(&import("mysql", 1));
     running.phase(1, "measure");
     let pipeline = running.hold_dump();
@@ -180,8 +179,7 @@ fn an_import_in_its_dump() {
 }
 
 /// What the dump took is known by then and kept.
-#[test]
-fn an_import_in_its_load() {
+fn in_its_load() {
     let mut running = Running::start(&import("mariadb", 1));
     let password = running.password();
     running.phase(1, "measure");
@@ -190,6 +188,15 @@ fn an_import_in_its_load() {
     let (_, trials) = running.records();
     assert!(trials[0].metric(name::DUMP_TIME).is_some(), "{:?}", trials[0].metrics);
     assert!(trials[0].metric(name::LOAD_TIME).is_none());
+}
+
+/// Side by side, since much of both is waiting.
+#[test]
+fn an_import() {
+    std::thread::scope(|threads| {
+        threads.spawn(in_its_dump);
+        threads.spawn(in_its_load);
+    });
 }
 
 #[test]

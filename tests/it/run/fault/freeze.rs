@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use dmbench::mysql::Flavor;
 use dmbench::mysql::patience::CONNECT_LIMIT;
-use dmbench::record::{Outcome, Phase, Trial, name};
+use dmbench::record::{Metric, Outcome, Phase, Trial, name};
 
 use super::super::import::bulk;
 use super::stage::Stage;
-use super::{assert_well, stream};
+use super::{assert_well, side_by_side, stream};
 
 /// What a server or a network may be still for without a trial ending.
 const LONG: Duration = Duration::from_secs(20);
@@ -74,18 +74,41 @@ fn seed(stage: &mut Stage) {
     assert_well(&trial);
 }
 
-/// On both flavours side by side, since most of it is waiting.
+/// The pipeline's way to the target is held up within the window: the lag of markers has all of it.
+fn way_of_a_stream(stage: &mut Stage) {
+    stage.slow(Duration::ZERO);
+    stage.next_is(&stream("mysql", "0s", "5s", ""));
+    let trial = stage.trial(async |scene| {
+        scene.phase(Phase::Measure).await;
+        scene.target.stall(true);
+        tokio::time::sleep(SHORT).await;
+        scene.target.stall(false);
+    });
+    assert_well(&trial);
+    let lag = trial.metric(name::LAG_MARKER).and_then(Metric::as_histogram).expect("markers");
+    // A marker may have been written a tenth of a second after the stall began.
+    let longest = lag.quantile(1.0).expect("some");
+    assert!(longest >= (SHORT - Duration::from_millis(500)).as_micros() as u64, "{longest} us");
+}
+
+fn of_an_import(flavor: Flavor) -> Stage {
+    let mut stage = Stage::new(flavor, &bulk(1));
+    stage.slow(Duration::from_millis(20));
+    network_of_an_import(&mut stage);
+    stage
+}
+
 #[test]
 fn nothing_is_lost_and_no_time_either() {
-    let on = |flavor, of_one_end: fn(&mut Stage)| {
-        let mut stage = Stage::new(flavor, &bulk(1));
-        stage.slow(Duration::from_millis(20));
-        network_of_an_import(&mut stage);
-        of_one_end(&mut stage);
+    let mysql = || {
+        let mut stage = of_an_import(Flavor::Mysql);
+        target_under_a_load(&mut stage);
+        way_of_a_stream(&mut stage);
+    };
+    let mariadb = || {
+        let mut stage = of_an_import(Flavor::Mariadb);
+        source_under_a_dump(&mut stage);
         seed(&mut stage);
     };
-    std::thread::scope(|threads| {
-        threads.spawn(|| on(Flavor::Mysql, target_under_a_load));
-        threads.spawn(|| on(Flavor::Mariadb, source_under_a_dump));
-    });
+    side_by_side(mysql, mariadb);
 }

@@ -10,21 +10,13 @@ use rustix::process::Signal;
 
 use super::super::import::{ROWS, bulk, import};
 use super::stage::Stage;
-use super::{Running, assert_aborted, assert_well, send};
+use super::{Running, assert_aborted, assert_well, on_both, send, side_by_side};
 
 /// A network slow enough that a dump and a load last about a second each.
 fn stage(flavor: Flavor) -> Stage {
     let mut stage = Stage::new(flavor, &bulk(1));
     stage.slow(Duration::from_millis(20));
     stage
-}
-
-/// Side by side, since much of it is waiting.
-fn on_both(test: fn(Flavor)) {
-    std::thread::scope(|threads| {
-        threads.spawn(|| test(Flavor::Mysql));
-        threads.spawn(|| test(Flavor::Mariadb));
-    });
 }
 
 /// Checks that a trial ended well and tells what was tried again, with a reason.
@@ -43,8 +35,7 @@ fn assert_dump_lost(trial: &Trial) {
     assert!(trial.metric(name::DUMP_TIME).is_none(), "{:?}", trial.metrics);
 }
 
-fn dump_lost(flavor: Flavor) {
-    let mut stage = stage(flavor);
+fn dump_lost(stage: &mut Stage) {
     let killed = stage.trial(async |scene| {
         scene.hold_dump().await;
         scene.kill_sessions("source").await;
@@ -69,16 +60,9 @@ fn dump_lost(flavor: Flavor) {
         scene.source.stall(false);
     });
     assert_tried_again(&begin);
-    assert_well(&stage.trial(async |_| {}));
 }
 
-#[test]
-fn a_dump_that_loses_its_snapshot() {
-    on_both(dump_lost);
-}
-
-fn load_goes_on(flavor: Flavor) {
-    let mut stage = stage(flavor);
+fn load_goes_on(stage: &mut Stage) {
     // Ever later: while it connects, forgets what was loaded before, makes its tables.
     let begin = stage.trial(async |scene| {
         scene.hold_before_load().await;
@@ -108,9 +92,29 @@ fn load_goes_on(flavor: Flavor) {
     assert_tried_again(&restarted);
 }
 
+/// A target that becomes read-only under the load is not tried again: that does not pass by itself. On
+/// MySQL only, since MariaDB lets whoever has all privileges write.
+fn target_made_read_only(stage: &mut Stage) {
+    let refused = stage.trial(async |scene| {
+        scene.hold_load().await;
+        scene.execute("target", &["SET GLOBAL super_read_only = ON"]).await;
+        scene.target.stall(false);
+    });
+    assert_aborted(&refused, "ERROR 1290", &["measure"], "SET GLOBAL read_only = OFF");
+    stage.execute("target", &["SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF"]);
+    assert_well(&stage.trial(async |_| {}));
+}
+
 #[test]
-fn a_load_that_loses_its_connections() {
-    on_both(load_goes_on);
+fn a_lost_dump_and_a_load_that_goes_on() {
+    on_both(|flavor| {
+        let mut stage = stage(flavor);
+        dump_lost(&mut stage);
+        load_goes_on(&mut stage);
+        if flavor == Flavor::Mysql {
+            target_made_read_only(&mut stage);
+        }
+    });
 }
 
 /// The target's tablespace has no room for all rows: the trial ends at once, and the next when there is.
@@ -132,21 +136,6 @@ fn target_full(flavor: Flavor) {
 #[test]
 fn a_full_target() {
     on_both(target_full);
-}
-
-/// A target that becomes read-only under the load is not tried again: that does not pass by itself. On
-/// MySQL only, since MariaDB lets whoever has all privileges write.
-#[test]
-fn a_target_made_read_only() {
-    let mut stage = stage(Flavor::Mysql);
-    let refused = stage.trial(async |scene| {
-        scene.hold_load().await;
-        scene.execute("target", &["SET GLOBAL super_read_only = ON"]).await;
-        scene.target.stall(false);
-    });
-    assert_aborted(&refused, "ERROR 1290", &["measure"], "SET GLOBAL read_only = OFF");
-    stage.execute("target", &["SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF"]);
-    assert_well(&stage.trial(async |_| {}));
 }
 
 /// A server of a sandbox is killed in the dump or the load of a trial; it is started again for the next.
@@ -172,11 +161,6 @@ fn server_killed(server: &str, end: &str) {
 }
 
 #[test]
-fn a_killed_source_of_mariadb() {
-    server_killed("mariadb", "source");
-}
-
-#[test]
-fn a_killed_target_of_mysql() {
-    server_killed("mysql", "target");
+fn a_killed_server() {
+    side_by_side(|| server_killed("mariadb", "source"), || server_killed("mysql", "target"));
 }

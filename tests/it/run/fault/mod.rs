@@ -16,7 +16,7 @@ mod restart;
 mod resume;
 mod stage;
 
-use dmbench::mysql::Session;
+use dmbench::mysql::{Flavor, Session};
 use dmbench::record::{Level, Outcome, Trial};
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
@@ -112,4 +112,17 @@ fn hold_pipeline(running: &mut Running) -> u32 {
     let pid = running.wait("the pipeline", |r| r.processes("pipeline").first().copied());
     send(pid, Signal::STOP);
     pid
+}
+
+/// Does two things side by side, since much of a fault is waiting.
+fn side_by_side(one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
+    std::thread::scope(|threads| {
+        threads.spawn(one);
+        threads.spawn(other);
+    });
+}
+
+/// Tests a fault on both flavours side by side.
+fn on_both(test: fn(Flavor)) {
+    side_by_side(|| test(Flavor::Mysql), || test(Flavor::Mariadb));
 }

@@ -5,8 +5,8 @@ use dmbench::record::Phase;
 
 use super::stage::Stage;
 use super::{
-    Running, assert_aborted, assert_well, execute, hold_pipeline, send, status, stream, streams,
-    streams_of,
+    Running, assert_aborted, assert_well, execute, hold_pipeline, on_both, send, status, stream,
+    streams, streams_of,
 };
 use rustix::process::Signal;
 
@@ -56,7 +56,7 @@ fn a_source_made_read_only() {
 
 /// One end after the other is made read-only for an account that is bound by it, as on other people's
 /// servers.
-fn each_end_made_read_only(flavor: Flavor) {
+fn read_only(flavor: Flavor) {
     let mut stage = Stage::new(flavor, &inserts("mysql", ""));
     stage.without_exemption();
     for end in ["source", "target"] {
@@ -72,13 +72,8 @@ fn each_end_made_read_only(flavor: Flavor) {
 }
 
 #[test]
-fn each_end_of_mysql_made_read_only() {
-    each_end_made_read_only(Flavor::Mysql);
-}
-
-#[test]
-fn each_end_of_mariadb_made_read_only() {
-    each_end_made_read_only(Flavor::Mariadb);
+fn each_end_made_read_only() {
+    on_both(read_only);
 }
 
 /// No connection is to be had for the comparison until others go: it is tried again until then.

@@ -1,9 +1,7 @@
 //! Servers of one's own that are restarted under a stream: nobody starts those of a sandbox again.
 
-use std::time::Duration;
-
 use dmbench::mysql::Flavor;
-use dmbench::record::{Metric, Phase, Trial, name};
+use dmbench::record::{Phase, Trial};
 
 use super::stage::Stage;
 use super::{assert_well, stream};
@@ -50,22 +48,4 @@ fn the_source_on_mysql() {
 #[test]
 fn the_source_on_mariadb() {
     source_restarted(Flavor::Mariadb);
-}
-
-/// The pipeline's way to the target is held up within the window: the lag of markers has all of it.
-#[test]
-fn a_stall_is_part_of_the_lag() {
-    const STALL: Duration = Duration::from_secs(3);
-    let mut stage = Stage::new(Flavor::Mariadb, &stream("mariadb", "0s", "6s", ""));
-    let trial = stage.trial(async |scene| {
-        scene.phase(Phase::Measure).await;
-        scene.target.stall(true);
-        tokio::time::sleep(STALL).await;
-        scene.target.stall(false);
-    });
-    assert_well(&trial);
-    let lag = trial.metric(name::LAG_MARKER).and_then(Metric::as_histogram).expect("markers");
-    // A marker may have been written a tenth of a second after the stall began.
-    let longest = lag.quantile(1.0).expect("some");
-    assert!(longest >= (STALL - Duration::from_millis(500)).as_micros() as u64, "{longest} us");
 }
