@@ -122,6 +122,21 @@ fn a_command_line_that_makes_no_sense_exits_2() {
 }
 
 #[test]
+fn a_schema_that_every_run_drops_is_not_driven() {
+    let here = folder();
+    for schema in ["dmbench", "dmbench_meta", "DMBench"] {
+        for step in ["prepare", "run", "cleanup"] {
+            let words = ["drive", "oltp_insert", step, "--port", "1", "--schema", schema];
+            let (code, stdout, stderr) = ends(dmbench(here.path()).args(words));
+            assert_eq!((code, stdout.as_str()), (Exit::Usage as i32, ""), "{step}\n{stderr}");
+            let said = format!("error: failed to drive schema {schema}: every run drops it\n");
+            assert!(stderr.starts_with(&said), "{stderr}");
+            assert!(stderr.contains("name another --schema, such as dmbench_drive"), "{stderr}");
+        }
+    }
+}
+
+#[test]
 fn a_password_in_a_url_is_refused_and_not_repeated() {
     let here = folder();
     let words =

@@ -83,6 +83,9 @@ pub(in crate::cli) struct Arguments {
     pub(super) metrics: metrics::Asked,
 }
 
+/// Schemas that every run drops and makes anew; the servers may not tell upper from lower case.
+const OF_RUNS: [&str; 2] = ["dmbench", "dmbench_meta"];
+
 /// A step of a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Step {
@@ -96,6 +99,10 @@ pub(super) enum Step {
 
 impl Arguments {
     pub(super) fn endpoint(&self) -> anyhow::Result<Endpoint> {
+        if OF_RUNS.iter().any(|of_runs| self.schema.eq_ignore_ascii_case(of_runs)) {
+            let what = format!("drive schema {}: every run drops it", self.schema);
+            return Err(Usage::error(&what, "name another --schema, such as dmbench_drive"));
+        }
         if self.pace().kind != PaceKind::Closed && self.rate.is_none() {
             return Err(Usage::error("pace ops without a rate", "add --rate OPS"));
         }
