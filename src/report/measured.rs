@@ -1,5 +1,6 @@
 //! What a reader needs to judge and repeat the figures: servers, machine, phases, order, clocks.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Block, Column, Row, Section, Table};
@@ -36,15 +37,26 @@ pub(super) fn run_facts(run: &Run) -> Block {
 
 /// The command that repeats the run.
 pub(super) fn reproduce(run: &Run) -> Section {
-    let command = format!("{}\n", run.command.join(" "));
+    let words: Vec<_> = run.command.iter().map(|word| quoted(word)).collect();
+    let command = format!("{}\n", words.join(" "));
+    let id = quoted(&run.id);
     Section {
         level: 1,
         heading: "Again".to_owned(),
         blocks: vec![
             Block::text("The command of this run, and the one that makes this report again:"),
-            Block::Code { language: "sh", text: format!("{command}dmbench report {}\n", run.id) },
+            Block::Code { language: "sh", text: format!("{command}dmbench report {id}\n") },
         ],
     }
+}
+
+/// A word as a POSIX shell reads it back: in single quotes where a character means more than itself.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
 }
 
 /// How one task was measured.
@@ -295,4 +307,37 @@ fn configuration(task: &TaskFacts, trials: &[&Trial]) -> Vec<(String, String)> {
         ));
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_shell_reads_a_quoted_word_back_as_it_was() {
+        for plain in ["run", "tasks/sync/lag.toml", "--set", "sync.batch=100", "größe"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        let odd = [
+            "",
+            "a b",
+            "it's",
+            "\"$HOME\"",
+            "`id`",
+            "a\\b",
+            "*",
+            "~",
+            "x;y",
+            "[1, 2]",
+            "a\nb",
+            "'",
+        ];
+        for word in odd {
+            let script = format!("printf %s {}", quoted(word));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output();
+            let output = output.expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), word, "{script}");
+        }
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
 }
