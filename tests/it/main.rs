@@ -11,6 +11,7 @@ mod layers;
 mod own;
 mod preflight;
 mod probe;
+mod raw;
 mod run;
 mod support;
 mod sync;

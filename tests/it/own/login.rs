@@ -2,6 +2,7 @@
 //!
 //! MariaDB's ed25519 plugin is not part of every package of it, so a scripted server asks for it.
 
+use dmbench::mysql::raw::Raw;
 use dmbench::mysql::{Endpoint, Flavor, Secret, Session};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -14,29 +15,39 @@ async fn accounts_of_each_flavour_log_in() {
         [(Flavor::Mysql, "caching_sha2_password"), (Flavor::Mariadb, "mysql_native_password")]
     {
         let (pair, _guard) = super::servers(flavor).await;
-        let endpoint = account(pair.source(), "in", plugin, "p'\"\\@:/?#%25 é").await;
         // Twice: the first login of caching_sha2_password takes another way than the next.
+        let endpoint = account(pair.source(), "in", plugin, "p'\"\\@:/?#%25 é").await;
         for _ in 0..2 {
             Session::connect(&endpoint).await.expect("let in").close().await;
         }
-        super::execute(pair.source(), &["DROP USER 'in'@'127.0.0.1'"]).await;
+        let endpoint = account(pair.source(), "raw", plugin, "p'\"\\@:/?#%25 é").await;
+        for _ in 0..2 {
+            Raw::connect(&endpoint).await.expect("let in").close().await;
+        }
+        let wrong = Endpoint { password: Secret::new("no"), ..endpoint };
+        let error = Raw::connect(&wrong).await.expect_err("not let in");
+        assert_eq!(error.code(), Some(1045), "{error}");
+        let drop = ["DROP USER 'in'@'127.0.0.1'", "DROP USER 'raw'@'127.0.0.1'"];
+        super::execute(pair.source(), &drop).await;
     }
 }
 
 #[tokio::test]
 async fn ed25519_is_answered_and_an_unknown_plugin_is_named() {
-    let (answer, _) = asked("client_ed25519").await;
-    assert_eq!(answer.len(), 64, "a signature");
-    let (answer, error) = asked("dialog").await;
-    assert_eq!(answer, [0; 0]);
-    assert!(error.contains("Unknown authentication plugin `dialog'"), "{error}");
-    let hint = dmbench::mysql::hint(&error).expect("a hint");
-    assert!(hint.contains("ALTER USER … IDENTIFIED WITH caching_sha2_password"), "{hint}");
+    for raw in [false, true] {
+        let (answer, _) = asked("client_ed25519", raw).await;
+        assert_eq!(answer.len(), 64, "a signature");
+        let (answer, error) = asked("dialog", raw).await;
+        assert_eq!(answer, [0; 0]);
+        assert!(error.contains("Unknown authentication plugin `dialog'"), "{error}");
+        let hint = dmbench::mysql::hint(&error).expect("a hint");
+        assert!(hint.contains("ALTER USER … IDENTIFIED WITH caching_sha2_password"), "{hint}");
+    }
 }
 
 /// A client's answer to a server that asks for a plugin, and the error that it ends with when the
 /// server then goes away.
-async fn asked(plugin: &str) -> (Vec<u8>, String) {
+async fn asked(plugin: &str, raw: bool) -> (Vec<u8>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let endpoint = Endpoint::tcp("127.0.0.1", port, "u", Secret::new("p"));
@@ -47,8 +58,14 @@ async fn asked(plugin: &str) -> (Vec<u8>, String) {
         send(&mut stream, 2, &[b"\xfe", plugin.as_bytes(), b"\0", &[7; 32]].concat()).await;
         receive(&mut stream).await
     };
-    let (answer, session) = tokio::join!(serve, Session::connect(&endpoint));
-    (answer, session.expect_err("the server goes away").to_string())
+    let log_in = async {
+        match raw {
+            false => Session::connect(&endpoint).await.map(drop),
+            true => Raw::connect(&endpoint).await.map(drop),
+        }
+    };
+    let (answer, let_in) = tokio::join!(serve, log_in);
+    (answer, let_in.expect_err("the server goes away").to_string())
 }
 
 /// Protocol 10 of a server without TLS that knows of plugins.

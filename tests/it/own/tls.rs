@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dmbench::lab::sandbox::{Program, find};
-use dmbench::mysql::{Endpoint, Secret, Session};
+use dmbench::mysql::raw::{Raw, cells};
+use dmbench::mysql::session::Error;
+use dmbench::mysql::{Endpoint, Secret, Session, Tls, TlsMode};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
@@ -137,6 +139,45 @@ fn every_mode_accepts_and_refuses_what_it_says() {
         }
         let known = servers.check("mode = \"verify-identity\"");
         assert_refused(known, "invalid peer certificate", "tls.ca");
+    }
+}
+
+/// Connections of the load generator encrypt and refuse exactly as all others do.
+#[tokio::test]
+async fn a_raw_connection_keeps_to_the_modes() {
+    for program in [Program::Mysql, Program::Mariadb] {
+        let servers = Servers::start(program, &["*.db.example"], FLAGS);
+        let file = |name: &str| Some(servers.folder.path().join(name));
+        let (mut let_in, mut refused) = (0, 0);
+        for mode in [
+            TlsMode::Disabled,
+            TlsMode::Preferred,
+            TlsMode::Required,
+            TlsMode::VerifyCa,
+            TlsMode::VerifyIdentity,
+        ] {
+            for ca in [None, file("ca.pem"), file("wrong-ca.pem")] {
+                let (cert, key) = (file("client.pem"), file("client-key.pem"));
+                let tls = Tls { mode, ca, cert, key };
+                let endpoint = Endpoint { tls, ..servers.source.clone() };
+                let said = |error: Error| error.to_string();
+                let session = Session::connect(&endpoint).await.map(drop).map_err(said);
+                let raw = Raw::connect(&endpoint).await.map_err(said);
+                let Ok(mut raw) = raw else {
+                    assert_eq!(raw.map(drop), session, "{:?}", endpoint.tls);
+                    refused += 1;
+                    continue;
+                };
+                assert_eq!(session, Ok(()), "{:?}", endpoint.tls);
+                let mut cipher = Vec::new();
+                let status = "SHOW STATUS LIKE 'Ssl_cipher'";
+                let row = |row: &[u8]| cipher = cells(row).nth(1).flatten().unwrap().to_vec();
+                raw.rows(status, row).await.expect("asked");
+                assert_eq!(cipher.is_empty(), mode == TlsMode::Disabled, "{:?}", endpoint.tls);
+                let_in += 1;
+            }
+        }
+        assert_eq!((let_in, refused), (10, 5), "{program:?}");
     }
 }
 
