@@ -320,7 +320,8 @@ fn remarks(synced: &sync::Synced) -> Vec<String> {
     }
     if synced.repeated > 0 {
         remarks.push(format!(
-            "{} inserts into tables without a key may have been executed twice after a restart",
+            "{} changes of tables without a key may have been executed twice after a restart or a \
+             lost answer",
             synced.repeated
         ));
     }

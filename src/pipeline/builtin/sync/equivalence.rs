@@ -221,6 +221,7 @@ async fn run(
         replay_until: saved.is_some().then(|| end.clone()),
         safe_for: shape.settings.safe_mode_duration,
         pending: None,
+        owed: None,
     };
     let (progress, mut watched) = watch::channel(Progress::new(Unit::Sync));
     let drain = async move {

@@ -60,7 +60,7 @@ pub struct Synced {
     pub conflicts: u64,
     /// Updates and deletes that found no row outside safe mode: the ends differ.
     pub mismatched: u64,
-    /// Inserts into tables without a key that may have been executed twice.
+    /// Changes of tables without a key that may have been executed twice.
     pub repeated: u64,
     /// Row changes that became part of another one of the same row.
     pub compacted: u64,
@@ -133,8 +133,9 @@ async fn replicate(
     drain: impl Future<Output = ()>,
 ) -> Result<Synced, Error> {
     let mut retry = Retry::within(RETRY_LIMIT);
+    let mut start = None;
     let (start, parts) = loop {
-        match connect(settings, setup).await {
+        match connect(settings, setup, &mut start).await {
             Ok(connected) => break connected,
             Err(error) => retry.after(error).await?,
         }
@@ -161,13 +162,21 @@ async fn replicate(
 
 type LiveParts = Parts<LiveChanges, SqlApplier, SqlDefiner, TableCheckpoints>;
 
-/// Makes all connections and asks for the binlog. May be done again.
-async fn connect(settings: &Sync, setup: &Setup) -> Result<(Start, LiveParts), Error> {
+/// Makes all connections, asks for the binlog and stores the checkpoint that is owed. May be done
+/// again: the start stays the one that the first try found.
+async fn connect(
+    settings: &Sync,
+    setup: &Setup,
+    start: &mut Option<Start>,
+) -> Result<(Start, LiveParts), Error> {
     refuse_foreign_schemas(setup).await?;
     let mut checkpoints =
         TableCheckpoints::open(&setup.target, &setup.meta_schema, &setup.name, &setup.run).await?;
     let definer = SqlDefiner::connect(&setup.target, checkpoints.table()).await?;
-    let start = Start::find(settings, setup, &mut checkpoints).await?;
+    let start = match start {
+        Some(start) => start,
+        None => start.insert(Start::find(settings, setup, &mut checkpoints).await?),
+    };
     let appliers = connect_workers(settings, &setup.target).await?;
     let origin = Origin {
         source: setup.source.clone(),
@@ -176,7 +185,10 @@ async fn connect(settings: &Sync, setup: &Setup) -> Result<(Start, LiveParts), E
         server_id: setup.server_id,
     };
     let stream = LiveChanges::open(origin, &start.position).await?;
-    Ok((start, Parts { stream, appliers, definer, checkpoints }))
+    if let Some(owed) = &start.owed {
+        checkpoints.save(owed).await?;
+    }
+    Ok((start.clone(), Parts { stream, appliers, definer, checkpoints }))
 }
 
 async fn connect_workers(settings: &Sync, target: &Endpoint) -> Result<Vec<SqlApplier>, Error> {

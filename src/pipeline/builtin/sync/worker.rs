@@ -6,7 +6,6 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::mysql::binlog::Kind;
 use crate::pipeline::builtin::sync::apply::{Applied, Applier, Fate, Timing};
 use crate::pipeline::builtin::sync::change::{Mode, RowChange};
 use crate::pipeline::builtin::sync::error::Error;
@@ -119,13 +118,11 @@ impl Worker {
         }
     }
 
-    /// Only keys make a repeated insert harmless.
+    /// Only keys make a repeated change harmless: an equal row takes what was meant for another.
     fn count_repeated(&self, rows: &[RowChange], replay: bool) {
         let repeated = |row: &&RowChange| {
             // Those that say so themselves were counted when the batch was tried first.
-            (row.mode == Mode::Replay) != replay
-                && row.table.row_key.is_none()
-                && row.kind() == Kind::Insert
+            (row.mode == Mode::Replay) != replay && row.table.row_key.is_none()
         };
         count(&self.counters.repeated, rows.iter().filter(repeated).count() as u64);
     }
@@ -141,4 +138,66 @@ fn tickets(rows: &[RowChange]) -> VecDeque<(u64, u64)> {
         }
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql::Position;
+    use crate::mysql::binlog::Row;
+    use crate::mysql::value::Value;
+    use crate::pipeline::builtin::sync::apply::Failure;
+    use crate::pipeline::builtin::sync::memory::{broken, table};
+    use crate::pipeline::builtin::sync::stage::get;
+    use crate::pipeline::builtin::sync::table::ReplicaTable;
+
+    /// Its first COMMIT is never answered.
+    struct Silent {
+        is_first: bool,
+    }
+
+    impl Applier for Silent {
+        async fn apply(
+            &mut self,
+            _: &[RowChange],
+            replay: bool,
+            _: &mut Timing,
+        ) -> Result<Applied, Failure> {
+            if std::mem::take(&mut self.is_first) {
+                return Err(Failure { error: broken(), fate: Fate::Unknown });
+            }
+            assert!(replay, "all of it may be there");
+            Ok(Applied::default())
+        }
+
+        async fn recover(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_kind_of_change_without_a_key_is_counted_when_it_is_repeated() {
+        let counters = Arc::new(Counters::default());
+        let row = |id: i64| -> Row { [Value::Int(id)].into_iter().collect() };
+        let change = |keys: &[(&str, &[(usize, Option<u32>)])], before, after| {
+            let table = Arc::new(ReplicaTable::new(table("t", &["id int"], keys)));
+            RowChange::new(table, before, after)
+        };
+        let mut rows = Vec::new();
+        for keys in [&[][..], &[("PRIMARY", &[(0, None)][..])]] {
+            rows.push(change(keys, None, Some(row(1))));
+            rows.push(change(keys, Some(row(1)), Some(row(2))));
+            rows.push(change(keys, Some(row(2)), None));
+        }
+        let worker = Worker {
+            queue: mpsc::channel(1).1,
+            passed: mpsc::channel(1).0,
+            batch: 10,
+            tracker: Arc::new(Tracker::new(Position::new("b.000001", 4).expect("a position"))),
+            counters: Arc::clone(&counters),
+        };
+        let mut applier = Silent { is_first: true };
+        worker.persist(&rows, &mut applier, &mut Timing::default()).await.expect("applied");
+        assert_eq!((get(&counters.repeated), get(&counters.retries)), (3, 1));
+    }
 }
