@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::mysql::patience::RETRY_LIMIT;
 use crate::mysql::{Endpoint, Position, Session, owner};
 use crate::pipeline::builtin::Sync;
-use crate::pipeline::builtin::checkpoint::TableCheckpoints;
+use crate::pipeline::builtin::checkpoint::{Checkpoints, TableCheckpoints};
 use crate::pipeline::builtin::sync::apply::SqlApplier;
 use crate::pipeline::builtin::sync::define::SqlDefiner;
 use crate::pipeline::builtin::sync::drive::{Parts, drive};
