@@ -171,7 +171,8 @@ async fn a_raw_connection_keeps_to_the_modes() {
                 assert_eq!(session, Ok(()), "{:?}", endpoint.tls);
                 let mut cipher = Vec::new();
                 let status = "SHOW STATUS LIKE 'Ssl_cipher'";
-                let row = |row: &[u8]| cipher = cells(row).nth(1).flatten().unwrap().to_vec();
+                let row =
+                    |row: &[u8]| cipher = cells(row).nth(1).flatten().expect("a cipher").to_vec();
                 raw.rows(status, row).await.expect("asked");
                 assert_eq!(cipher.is_empty(), mode == TlsMode::Disabled, "{:?}", endpoint.tls);
                 let_in += 1;

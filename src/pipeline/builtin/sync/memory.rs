@@ -26,7 +26,7 @@ use crate::pipeline::builtin::sync::plan::{Form, Step, plan};
 use crate::pipeline::builtin::sync::table::ReplicaTable;
 
 /// A key's name and its parts: column and prefix.
-type NamedKey<'a> = (&'a str, &'a [(usize, Option<u32>)]);
+pub(super) type NamedKey<'a> = (&'a str, &'a [(usize, Option<u32>)]);
 
 /// A table of integers and text: `name type` with `?` behind a column that allows NULL.
 pub(super) fn table(name: &str, columns: &[&str], keys: &[NamedKey<'_>]) -> Table {
@@ -44,7 +44,7 @@ pub(super) fn table(name: &str, columns: &[&str], keys: &[NamedKey<'_>]) -> Tabl
             generated: false,
         }
     };
-    let key = |(name, parts): &(&str, &[(usize, Option<u32>)])| UniqueKey {
+    let key = |(name, parts): &NamedKey<'_>| UniqueKey {
         name: (*name).to_owned(),
         parts: parts.iter().map(|&(column, prefix)| KeyPart { column, prefix }).collect(),
     };

@@ -97,10 +97,12 @@ pub async fn run(
     cancel: &CancellationToken,
 ) -> Result<Synced, Error> {
     progress.send_replace(Progress::new(Unit::Sync));
+    // On the heap: what it holds is large, and callers would carry it on their stacks.
+    let replicated = Box::pin(replicate(settings, setup, released, progress, drain));
     let result = tokio::select! {
         biased;
         () = cancel.cancelled() => Err(Error::Cancelled),
-        result = replicate(settings, setup, released, progress, drain) => result,
+        result = replicated => result,
     };
     progress.send_modify(|progress| match &result {
         Ok(_) => progress.state = State::Finished,

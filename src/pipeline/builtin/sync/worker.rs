@@ -147,7 +147,7 @@ mod tests {
     use crate::mysql::binlog::Row;
     use crate::mysql::value::Value;
     use crate::pipeline::builtin::sync::apply::Failure;
-    use crate::pipeline::builtin::sync::memory::{broken, table};
+    use crate::pipeline::builtin::sync::memory::{NamedKey, broken, table};
     use crate::pipeline::builtin::sync::stage::get;
     use crate::pipeline::builtin::sync::table::ReplicaTable;
 
@@ -179,7 +179,7 @@ mod tests {
     async fn each_kind_of_change_without_a_key_is_counted_when_it_is_repeated() {
         let counters = Arc::new(Counters::default());
         let row = |id: i64| -> Row { [Value::Int(id)].into_iter().collect() };
-        let change = |keys: &[(&str, &[(usize, Option<u32>)])], before, after| {
+        let change = |keys: &[NamedKey<'_>], before, after| {
             let table = Arc::new(ReplicaTable::new(table("t", &["id int"], keys)));
             RowChange::new(table, before, after)
         };
