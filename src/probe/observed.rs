@@ -102,10 +102,10 @@ impl Observed {
                     .with_window(window.length())
                     .with_clock(format!("{clock}; {what} of lag over the markers' commits"))
             };
+            let bound = "one-sided 95 % bound of the slope";
             self.metrics.push(number(name::LAG_SLOPE, slope.value, "Theil–Sen slope"));
-            let bound =
-                number(name::LAG_SLOPE_UPPER, slope.high, "one-sided 95 % bound of the slope");
-            self.metrics.push(bound);
+            self.metrics.push(number(name::LAG_SLOPE_LOWER, slope.low, bound));
+            self.metrics.push(number(name::LAG_SLOPE_UPPER, slope.high, bound));
         }
         drop(ledger);
         let committed = committed_ops(state);

@@ -158,7 +158,9 @@ pub mod name {
     pub const LAG_BYTES: &str = "lag.bytes";
     /// Slope of lag over the window, in seconds per second.
     pub const LAG_SLOPE: &str = "lag.slope";
-    /// Upper 95 % bound of that slope.
+    /// Lower one-sided 95 % bound of that slope.
+    pub const LAG_SLOPE_LOWER: &str = "lag.slope-lower";
+    /// Upper one-sided 95 % bound of that slope.
     pub const LAG_SLOPE_UPPER: &str = "lag.slope-upper";
     /// Marker transactions as a share of committed ones.
     pub const MARKER_SHARE: &str = "marker.share";

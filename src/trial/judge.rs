@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::record::{Limits, Outcome};
 use crate::workload::Driven;
 
-/// Lag may grow by at most this many seconds a second, upper bound included.
+/// Lag may grow by at most this many seconds a second.
 const SLOPE_LIMIT: f64 = 0.02;
 /// Share of the offered ops that must be committed within the window.
 const ACHIEVED_SHARE: f64 = 0.98;
@@ -19,6 +19,13 @@ const FLUSHES: u32 = 4;
 /// A pacer whose p99 is later than this did not offer what it should have.
 const PACER_LATE_US: u64 = 20_000;
 
+/// One-sided 95 % bounds of the slope of lag, in s/s.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Growth {
+    pub lower: f64,
+    pub upper: f64,
+}
+
 /// What was measured.
 #[derive(Debug, Clone)]
 pub(super) struct Evidence {
@@ -26,8 +33,8 @@ pub(super) struct Evidence {
     pub committed_ops: u64,
     pub failed_ops: u64,
     pub window: Duration,
-    /// Upper 95 % bound of the slope of lag (s/s), where there were enough samples.
-    pub slope_upper: Option<f64>,
+    /// How lag grows (s/s), where there were enough samples.
+    pub growth: Option<Growth>,
     pub lag_p99_s: Option<f64>,
     /// `None` when the drain did not end within its limit.
     pub drain: Option<Duration>,
@@ -38,6 +45,16 @@ impl Evidence {
     /// The shortest window that can prove a sustained rate.
     pub(super) fn window_needed(&self) -> Duration {
         LONG_WINDOW.max(self.flush_interval * FLUSHES)
+    }
+
+    fn is_long(&self) -> bool {
+        self.window >= self.window_needed()
+    }
+
+    /// Whether lag counts as growing. A window that can prove a sustained rate has to prove that lag
+    /// does not grow; in a shorter one, where a queue's ups and downs are no trend, growth has to be.
+    pub(super) fn grows(&self, growth: Growth) -> bool {
+        SLOPE_LIMIT < if self.is_long() { growth.upper } else { growth.lower }
     }
 }
 
@@ -57,12 +74,12 @@ pub(super) fn judge(evidence: &Evidence, limits: &Limits) -> Outcome {
         };
     }
     let Some(drain) = evidence.drain else { return saturated() };
-    match evidence.slope_upper {
+    match evidence.growth {
         None => {
             let reason = "too few marker rows to tell whether lag grows".to_owned();
             return Outcome::Invalid { reason };
         }
-        Some(slope) if slope > SLOPE_LIMIT => return saturated(),
+        Some(growth) if evidence.grows(growth) => return saturated(),
         Some(_) => {}
     }
     let limit = limits.lag_p99_s.unwrap_or(LAG_LIMIT_S);
@@ -84,7 +101,7 @@ pub(super) fn judge(evidence: &Evidence, limits: &Limits) -> Outcome {
             ),
         };
     }
-    if evidence.window < evidence.window_needed() {
+    if !evidence.is_long() {
         return Outcome::Finished { rate: achieved, dimension: "ops/s".to_owned() };
     }
     Outcome::Sustained { rate: achieved }
@@ -130,7 +147,7 @@ mod tests {
             committed_ops: 59_940,
             failed_ops: 0,
             window: Duration::from_secs(60),
-            slope_upper: Some(0.001),
+            growth: Some(Growth { lower: -0.001, upper: 0.001 }),
             lag_p99_s: Some(0.2),
             drain: Some(Duration::from_millis(300)),
             flush_interval: Duration::from_secs(1),
@@ -148,14 +165,25 @@ mod tests {
         assert_eq!(word(&|_| {}), "sustained");
         assert_eq!(word(&|e| e.committed_ops = 58_200), "generator-bound");
         assert_eq!(word(&|e| e.failed_ops = 1), "invalid");
-        assert_eq!(word(&|e| e.slope_upper = Some(0.03)), "saturated");
-        assert_eq!(word(&|e| e.slope_upper = None), "invalid");
+        assert_eq!(word(&|e| e.growth = Some(Growth { lower: 0.01, upper: 0.03 })), "saturated");
+        assert_eq!(word(&|e| e.growth = None), "invalid");
         assert_eq!(word(&|e| e.drain = None), "saturated");
         assert_eq!(word(&|e| e.drain = Some(Duration::from_secs(3))), "bounded");
         assert_eq!(word(&|e| e.lag_p99_s = Some(1.2)), "bounded");
         assert_eq!(word(&|e| e.lag_p99_s = None), "invalid");
         assert_eq!(word(&|e| e.window = Duration::from_secs(59)), "finished");
         assert_eq!(word(&|e| e.flush_interval = Duration::from_secs(16)), "finished");
+    }
+
+    #[test]
+    fn in_a_short_window_lag_grows_only_where_that_is_sure() {
+        let word = |lower, upper| {
+            let growth = Some(Growth { lower, upper });
+            let window = Duration::from_secs(20);
+            judge(&Evidence { window, growth, ..good() }, &Limits::default()).word()
+        };
+        assert_eq!(word(0.01, 0.03), "finished");
+        assert_eq!(word(0.021, 0.03), "saturated");
     }
 
     #[test]

@@ -13,15 +13,15 @@ use crate::record::{Better, Level, Metric, Outcome, Phase, Verdict, name};
 use crate::task::Task;
 use crate::trial::bench::{Bench, settings};
 use crate::trial::draft::Draft;
-use crate::trial::judge::{Evidence, judge};
+use crate::trial::judge::{Evidence, Growth, judge};
 use crate::trial::replica::{self, Replica};
 use crate::trial::watch::{Watched, watch};
 use crate::trial::{Error, again, drive_metrics, settle, sync_metrics, verify_ends};
 use crate::workload::{self, Counters, Driven, PaceKind};
 
-/// Marker transactions are planned as at most this share of the offered ones: half of the 1 % that
-/// they may be of the committed ones, since not all that is offered may be committed.
-const MARKER_SHARE: f64 = 0.005;
+/// Marker transactions are planned as at most this share of the offered ones. They may be 1 % of the
+/// committed ones, and not all that is offered is committed, nor does Poisson offer exactly its rate.
+const MARKER_SHARE: f64 = 0.008;
 /// How long a trial may still drain after Ctrl-C.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(10);
 
@@ -169,13 +169,21 @@ async fn settle_up(
             ),
         });
     }
+    Ok(weighed(task, draft, driven, drain))
+}
+
+/// The outcome by the figures alone, with what bears on it as findings.
+fn weighed(task: &Task, draft: &mut Draft, driven: &Driven, drain: Option<Duration>) -> Outcome {
     let lag = draft.metrics.iter().find(|m| m.name == name::LAG_MARKER);
     let evidence = Evidence {
         offered_ops: driven.window_offered,
         committed_ops: driven.window_committed,
         failed_ops: driven.failed_ops(),
         window: driven.window,
-        slope_upper: draft.number(name::LAG_SLOPE_UPPER),
+        growth: draft
+            .number(name::LAG_SLOPE_LOWER)
+            .zip(draft.number(name::LAG_SLOPE_UPPER))
+            .map(|(lower, upper)| Growth { lower, upper }),
         lag_p99_s: lag
             .and_then(Metric::as_histogram)
             .and_then(|h| h.quantile(0.99))
@@ -200,7 +208,19 @@ async fn settle_up(
             "set phases.measure to that or more",
         );
     }
-    Ok(judge(&evidence, &task.limits))
+    if let Some(growth) = evidence.growth.filter(|&growth| evidence.grows(growth)) {
+        let Growth { lower, upper } = growth;
+        draft.find(
+            Level::Warning,
+            "lag-grows",
+            "lag grew while the load went on".to_owned(),
+            format!(
+                "by {lower:.3} s a second at least, {upper:.3} at most, each at 95 % confidence"
+            ),
+            "a lower rate shows what is sustained",
+        );
+    }
+    judge(&evidence, &task.limits)
 }
 
 /// Runs the workload and marks the window's begin and end on the sampler.
