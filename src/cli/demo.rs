@@ -1,4 +1,5 @@
-//! `dmbench demo`: import, a sweep over `sync.worker-count`, and lag at half of the picked rate.
+//! `dmbench demo`: import, a sweep over `sync.worker-count`, and lag at half of the picked rate, or at a
+//! quarter where the machine cannot do half.
 
 use std::path::Path;
 
@@ -6,6 +7,7 @@ use super::{Context, conclude, metrics, progress};
 use crate::advise;
 use crate::error::Exit;
 use crate::event::{Event, Events};
+use crate::record::Outcome;
 use crate::sweep::{self, Ran, Sweep};
 use crate::task::{Task, demo};
 
@@ -29,7 +31,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Runs the three tasks into one folder.
+/// Runs the tasks into one folder.
 pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let mut servers = Vec::new();
     for (end, program) in [("source", &arguments.source), ("target", &arguments.target)] {
@@ -76,10 +78,33 @@ async fn tasks(
     };
     let lag = parse("lag.toml", demo::LAG, servers)?;
     let rows_per_op = lag.workload.map_or(1, |workload| workload.row_changes_per_op()) as f64;
-    let mut overrides = servers.to_vec();
-    overrides.push(format!("sync.worker-count={workers}"));
-    overrides.push(format!("pace.rate={:.0}", (rate / 2.0 / rows_per_op).max(1.0)));
-    sweep.run_task(&parse("lag.toml", demo::LAG, &overrides)?, &context.cancel).await
+    for (name, part, divisor) in [("lag.toml", "half", 2.0), ("lag-quarter.toml", "a quarter", 4.0)]
+    {
+        let mut overrides = servers.to_vec();
+        overrides.push(format!("question={}", lag.question.replace("half", part)));
+        overrides.push(format!("sync.worker-count={workers}"));
+        overrides.push(format!("pace.rate={:.0}", (rate / divisor / rows_per_op).max(1.0)));
+        sweep.run_task(&parse(name, demo::LAG, &overrides)?, &context.cancel).await?;
+        let Some(outcome) = too_much(sweep) else { break };
+        let text = format!("{part} of what sync applied while the source was idle: {outcome}");
+        events.send(Event::Remark { text });
+        if context.cancel.is_cancelled() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The last trial's outcome where the rate was too much for the pipeline or the generator: they share the
+/// machine with source and target.
+fn too_much(sweep: &Sweep) -> Option<&'static str> {
+    let (_, trials) = sweep.so_far();
+    let outcome = &trials.last()?.outcome;
+    let too_much = matches!(
+        outcome,
+        Outcome::Saturated { .. } | Outcome::Bounded { .. } | Outcome::GeneratorBound { .. }
+    );
+    too_much.then(|| outcome.word())
 }
 
 /// The picked worker-count and the rate that it reached, as the report states it.

@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn the_demo_in_words() {
         let task = Task::parse(Path::new("lag.toml"), demo::LAG, &[]).expect("task");
-        assert_eq!(task.workload_in_words(), "sysbench oltp_write_only, 4 × 50,000 rows, uniform");
-        assert_eq!(task.pace_in_words(), "poisson, 125 ops/s, 64 clients");
+        assert_eq!(task.workload_in_words(), "sysbench oltp_insert, 4 × 50,000 rows, uniform");
+        assert_eq!(task.pace_in_words(), "poisson, 500 ops/s, 64 clients");
         assert_eq!(task.sandbox_in_words(), "target-round-trip 2ms, durability full");
         let set = ["workload.tables=[1, 2]", "pace.rate=[5, 7]", "pace.clients=[1, 2]"];
         let varied = Task::parse(Path::new("lag.toml"), demo::LAG, &set.map(str::to_owned));

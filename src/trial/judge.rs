@@ -53,7 +53,7 @@ impl Evidence {
 
     /// Whether lag counts as growing. A window that can prove a sustained rate has to prove that lag
     /// does not grow; in a shorter one, where a queue's ups and downs are no trend, growth has to be.
-    pub(super) fn grows(&self, growth: Growth) -> bool {
+    fn grows(&self, growth: Growth) -> bool {
         SLOPE_LIMIT < if self.is_long() { growth.upper } else { growth.lower }
     }
 }

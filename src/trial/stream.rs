@@ -208,18 +208,6 @@ fn weighed(task: &Task, draft: &mut Draft, driven: &Driven, drain: Option<Durati
             "set phases.measure to that or more",
         );
     }
-    if let Some(growth) = evidence.growth.filter(|&growth| evidence.grows(growth)) {
-        let Growth { lower, upper } = growth;
-        draft.find(
-            Level::Warning,
-            "lag-grows",
-            "lag grew while the load went on".to_owned(),
-            format!(
-                "by {lower:.3} s a second at least, {upper:.3} at most, each at 95 % confidence"
-            ),
-            "a lower rate shows what is sustained",
-        );
-    }
     judge(&evidence, &task.limits)
 }
 

@@ -69,13 +69,21 @@ pub(super) fn little_law(scene: &Scene) -> Option<Finding> {
 
 pub(super) fn lag_growing(scene: &Scene) -> Option<Finding> {
     let evidence = each_point(scene, |p| {
-        let slope = p.value(name::LAG_SLOPE).filter(|s| *s > GROWING)?;
-        Some(format!("{slope:+.3} s per second"))
+        let slope = p.value(name::LAG_SLOPE)?;
+        let upper = p.value(name::LAG_SLOPE_UPPER).unwrap_or(slope);
+        let lower = p.value(name::LAG_SLOPE_LOWER);
+        let at_least = lower.map_or(String::new(), |lower| format!("at least {lower:+.3} and "));
+        (upper > GROWING).then(|| {
+            format!(
+                "{slope:+.3} s per second, {at_least}at most {upper:+.3} at 95 % confidence; up to \
+                 {GROWING} counts as none"
+            )
+        })
     })?;
     finding(
         Level::Warning,
         "lag-growing",
-        "lag grew throughout the window: the pipeline does not sustain this rate",
+        "lag grew, or is not shown not to grow: the pipeline is not shown to sustain this rate",
         evidence,
         "lower pace.rate, or find the knob that helps by a sweep of model backlog",
     )
