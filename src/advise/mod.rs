@@ -248,6 +248,27 @@ mod tests {
     }
 
     #[test]
+    fn lag_that_is_not_shown_to_stand_still_is_told_with_its_bounds() {
+        let task = example::task("lag", Model::Stream, None, &[]);
+        let grown = |upper: Option<f64>| {
+            let mut trials =
+                example::trials(&task, |_, _| example::stream_metrics(2_000.0, 30_000));
+            for trial in &mut trials {
+                trial.metrics.retain(|metric| !metric.name.starts_with(name::LAG_SLOPE));
+                let figures = [(name::LAG_SLOPE, Some(0.01)), (name::LAG_SLOPE_UPPER, upper)];
+                trial.metrics.extend(figures.into_iter().filter_map(|(name, slope)| {
+                    Some(Metric::number(name, "s/s", Better::Lower, slope?))
+                }));
+            }
+            let findings = of(&example::run(vec![task.clone()]), &trials).findings;
+            findings.into_iter().find(|f| f.code == "lag-growing").map(|f| f.evidence)
+        };
+        assert_eq!((grown(None), grown(Some(0.019))), (None, None));
+        let told = grown(Some(0.021)).expect("told");
+        assert!(told.starts_with("+0.010 s per second, at most +0.021 at 95 %"), "{told}");
+    }
+
+    #[test]
     fn equal_points_have_no_detectable_difference_and_the_cheapest_is_picked() {
         let task = example::task("wc", Model::Backlog, Some(&example::WORKER_COUNT), &[1, 2, 4, 8]);
         let trials = example::trials(&task, |at, block| {
