@@ -81,7 +81,6 @@ async fn tasks(
     for (name, part, divisor) in [("lag.toml", "half", 2.0), ("lag-quarter.toml", "a quarter", 4.0)]
     {
         let mut overrides = servers.to_vec();
-        overrides.push(format!("question={}", lag.question.replace("half", part)));
         overrides.push(format!("sync.worker-count={workers}"));
         overrides.push(format!("pace.rate={:.0}", (rate / divisor / rows_per_op).max(1.0)));
         sweep.run_task(&parse(name, demo::LAG, &overrides)?, &context.cancel).await?;
