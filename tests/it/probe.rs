@@ -5,33 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use dmbench::mysql::{Flavor, Session, owner};
+use dmbench::mysql::{Flavor, Session};
 use dmbench::probe::{Counters, Observed, ProbePlan, Sampler, Standing, marker};
 use dmbench::record::name;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Pair, and_tidb, mixed_pair, pair, schema};
+use crate::support::{Ends, Pair, and_tidb, mixed_pair, pair, schema};
 
 /// How long a condition may take before the test is taken to hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One schema at both ends, ours, with the marker table at the source.
-struct Ends {
-    pair: &'static Pair,
-    schema: String,
-    source: Session,
-    target: Session,
-}
-
 impl Ends {
-    async fn new(pair: &'static Pair, name: &str) -> Ends {
-        let schema = schema(name);
-        let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
-        for session in [&mut source, &mut target] {
-            owner::recreate(session, &schema, "test").await.expect("a schema of our own");
-        }
-        marker::create_table(&mut source, &schema).await.expect("the marker table");
-        Ends { pair, schema, source, target }
+    /// With the marker table at the source.
+    async fn marked(pair: &'static Pair, name: &str) -> Ends {
+        let mut ends = Ends::make(pair, name).await;
+        marker::create_table(&mut ends.source, &ends.schema).await.expect("the marker table");
+        ends
     }
 
     fn plan(&self) -> ProbePlan {
@@ -109,7 +98,7 @@ fn metric<'a>(observed: &'a Observed, name: &str) -> &'a dmbench::record::Metric
 async fn a_held_replicator_shows_as_lag_of_the_markers_it_held() {
     let flavors = and_tidb([Flavor::Mysql, Flavor::Mariadb]);
     for pair in flavors.into_iter().map(pair).chain([mixed_pair()]) {
-        let mut ends = Ends::new(pair, "lag").await;
+        let mut ends = Ends::marked(pair, "lag").await;
         marker::create_table(&mut ends.target, &ends.schema).await.expect("table at the target");
         let mut sampler = ends.start(ends.plan()).await;
         sampler.mark_window_begin();
@@ -149,7 +138,7 @@ async fn a_held_replicator_shows_as_lag_of_the_markers_it_held() {
 
 #[tokio::test]
 async fn markers_that_never_arrive_count_with_their_age() {
-    let mut ends = Ends::new(pair(Flavor::Mysql), "unseen").await;
+    let mut ends = Ends::marked(pair(Flavor::Mysql), "unseen").await;
     // The target has no such table yet: that is no failure of the probe.
     let mut sampler = ends.start(ends.plan()).await;
     sampler.mark_window_begin();
@@ -170,7 +159,7 @@ async fn markers_that_never_arrive_count_with_their_age() {
 
 #[tokio::test]
 async fn numbering_goes_on_behind_markers_of_an_earlier_trial() {
-    let mut ends = Ends::new(pair(Flavor::Mariadb), "again").await;
+    let mut ends = Ends::marked(pair(Flavor::Mariadb), "again").await;
     marker::create_table(&mut ends.target, &ends.schema).await.expect("table at the target");
     marker::create_table(&mut ends.source, &ends.schema).await.expect("it is there already");
     let insert = format!("INSERT INTO {} VALUES (41, 0)", ends.markers());
@@ -191,7 +180,7 @@ async fn numbering_goes_on_behind_markers_of_an_earlier_trial() {
 
 #[tokio::test]
 async fn a_probe_that_fails_is_told_and_the_rest_goes_on() {
-    let mut ends = Ends::new(pair(Flavor::Mariadb), "fails").await;
+    let mut ends = Ends::marked(pair(Flavor::Mariadb), "fails").await;
     let create = format!("CREATE TABLE {} (other INT)", ends.markers());
     run(&mut ends.target, &create).await;
     let folder = tempfile::tempdir().expect("folder");
@@ -221,7 +210,7 @@ fn samples(path: &Path) -> Vec<serde_json::Value> {
 #[tokio::test]
 async fn a_checkpoint_row_is_mapped_to_time_and_bytes() {
     for flavor in and_tidb([Flavor::Mysql, Flavor::Mariadb]) {
-        let mut ends = Ends::new(pair(flavor), "checkpoint").await;
+        let mut ends = Ends::marked(pair(flavor), "checkpoint").await;
         let (schema, table) = (ends.schema.clone(), "t_syncer_checkpoint");
         run(
             &mut ends.target,

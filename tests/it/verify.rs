@@ -2,12 +2,12 @@
 //! with its count and an example, on each flavour and across flavours.
 
 use dmbench::event::Events;
-use dmbench::mysql::{Flavor, Session, owner};
+use dmbench::mysql::{Flavor, Session};
 use dmbench::record::Verdict;
 use dmbench::trial::verify;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Pair, has_tidb, mixed_pair, pair, schema};
+use crate::support::{Ends, Pair, has_tidb, mixed_pair, pair};
 
 fn pairs() -> Vec<&'static Pair> {
     let mut pairs = vec![pair(Flavor::Mysql), pair(Flavor::Mariadb), mixed_pair()];
@@ -15,24 +15,14 @@ fn pairs() -> Vec<&'static Pair> {
     pairs
 }
 
-/// One schema at both ends of a pair.
-struct Ends {
-    pair: &'static Pair,
-    schema: String,
-    source: Session,
-    target: Session,
-}
-
 impl Ends {
-    async fn new(pair: &'static Pair, name: &str) -> Ends {
-        let schema = schema(name);
-        let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
-        for session in [&mut source, &mut target] {
-            owner::recreate(session, &schema, "test").await.expect("a schema of our own");
-            run(session, &format!("USE {schema}")).await;
-            run(session, "SET SESSION sql_mode = ''").await;
-        }
-        Ends { pair, schema, source, target }
+    /// In use by both sessions, which take any value.
+    async fn lax(pair: &'static Pair, name: &str) -> Ends {
+        let mut ends = Ends::make(pair, name).await;
+        let schema = ends.schema.clone();
+        ends.both(&format!("USE {schema}")).await;
+        ends.both("SET SESSION sql_mode = ''").await;
+        ends
     }
 
     /// Runs a statement at both ends.
@@ -95,7 +85,7 @@ async fn sysbench_table(ends: &mut Ends, name: &str, rows: u32, step: u32) {
 #[tokio::test]
 async fn equal_tables_are_equal_and_every_changed_missing_and_surplus_row_is_found() {
     for pair in pairs() {
-        let mut ends = Ends::new(pair, "rows").await;
+        let mut ends = Ends::lax(pair, "rows").await;
         sysbench_table(&mut ends, "sbtest1", 45_000, 1).await;
         sysbench_table(&mut ends, "sbtest2", 3_000, 1_000).await;
         assert_eq!(ends.verdict().await, Verdict::Equal { tables: 2, rows: 48_000 });
@@ -127,7 +117,7 @@ async fn equal_tables_are_equal_and_every_changed_missing_and_surplus_row_is_fou
 #[tokio::test]
 async fn a_table_without_a_key_is_a_multiset() {
     for pair in pairs() {
-        let mut ends = Ends::new(pair, "keyless").await;
+        let mut ends = Ends::lax(pair, "keyless").await;
         ends.both("CREATE TABLE h (a INT, b VARCHAR(10))").await;
         ends.each(
             "INSERT INTO h VALUES (1, 'x'), (1, 'x'), (2, NULL), (3, 'z')",
@@ -151,7 +141,7 @@ async fn a_table_without_a_key_is_a_multiset() {
 #[tokio::test]
 async fn a_large_table_keyed_by_text_is_split_by_hash_of_the_key() {
     for pair in pairs() {
-        let mut ends = Ends::new(pair, "text").await;
+        let mut ends = Ends::lax(pair, "text").await;
         sysbench_table(&mut ends, "seed", 30_000, 1).await;
         ends.both("CREATE TABLE t (k VARCHAR(40) COLLATE utf8mb4_general_ci, d DATE, v INT, PRIMARY KEY (k, d))")
             .await;
@@ -197,7 +187,7 @@ async fn values_that_look_alike_are_told_apart() {
         ("a DATETIME(6)", "('2026-11-30 01:02:03.000001')", "('2026-11-30 01:02:03.000002')"),
     ];
     for pair in pairs() {
-        let mut ends = Ends::new(pair, "alike").await;
+        let mut ends = Ends::lax(pair, "alike").await;
         let mut expected = Vec::new();
         for (index, (columns, source, target)) in CASES.iter().enumerate() {
             let (keyed, keyless) = (format!("k{index:02}"), format!("n{index:02}"));
@@ -227,7 +217,7 @@ fn without_points(sql: &str) -> String {
 #[tokio::test]
 async fn the_same_values_of_every_type_are_equal_across_servers() {
     for pair in pairs() {
-        let mut ends = Ends::new(pair, "types").await;
+        let mut ends = Ends::lax(pair, "types").await;
         let is_tidb = ends.target.server().flavor == Flavor::Tidb;
         let fit = |sql: &str| if is_tidb { without_points(sql) } else { sql.to_owned() };
         let columns = "i1 TINYINT, i2 SMALLINT UNSIGNED, i3 MEDIUMINT, i8 BIGINT, u8 BIGINT UNSIGNED, \
@@ -273,7 +263,7 @@ async fn the_same_values_of_every_type_are_equal_across_servers() {
 
 #[tokio::test]
 async fn the_sign_of_zero_counts_where_both_servers_keep_it() {
-    let mut ends = Ends::new(pair(Flavor::Mysql), "zero").await;
+    let mut ends = Ends::lax(pair(Flavor::Mysql), "zero").await;
     ends.both("CREATE TABLE t (id INT PRIMARY KEY, a DOUBLE, b FLOAT)").await;
     ends.each("INSERT INTO t VALUES (1, 0e0, 0e0)", "INSERT INTO t VALUES (1, -0e0, 0e0)").await;
     assert_eq!(differs(ends.verdict().await).0, [0, 0, 1]);
@@ -281,7 +271,7 @@ async fn the_sign_of_zero_counts_where_both_servers_keep_it() {
 
 #[tokio::test]
 async fn definitions_may_differ_where_values_do_not() {
-    let mut ends = Ends::new(mixed_pair(), "definitions").await;
+    let mut ends = Ends::lax(mixed_pair(), "definitions").await;
     ends.each(
         "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a VARCHAR(9) CHARACTER SET latin1 NOT NULL, b TEXT, f FLOAT)",
         "CREATE TABLE t (f DOUBLE, b VARCHAR(99), a VARCHAR(20), id BIGINT UNSIGNED PRIMARY KEY)",
@@ -297,7 +287,7 @@ async fn definitions_may_differ_where_values_do_not() {
 
 #[tokio::test]
 async fn tables_and_columns_of_one_end_only_differ() {
-    let mut ends = Ends::new(pair(Flavor::Mariadb), "shape").await;
+    let mut ends = Ends::lax(pair(Flavor::Mariadb), "shape").await;
     ends.both("CREATE TABLE same (id INT PRIMARY KEY)").await;
     ends.each("CREATE TABLE ours (id INT)", "CREATE TABLE theirs (id INT)").await;
     ends.each("INSERT INTO ours VALUES (1), (2)", "INSERT INTO theirs VALUES (1)").await;
@@ -320,7 +310,7 @@ async fn tables_and_columns_of_one_end_only_differ() {
 
 #[tokio::test]
 async fn an_empty_target_table_is_counted_without_reading_the_source_row_by_row() {
-    let mut ends = Ends::new(mixed_pair(), "empty").await;
+    let mut ends = Ends::lax(mixed_pair(), "empty").await;
     sysbench_table(&mut ends, "sbtest1", 45_000, 1).await;
     ends.each("DO 0", "TRUNCATE sbtest1").await;
     let (counts, examples) = differs(ends.verdict().await);
@@ -331,7 +321,7 @@ async fn an_empty_target_table_is_counted_without_reading_the_source_row_by_row(
 
 #[tokio::test]
 async fn cancelling_leaves_the_ends_unchecked() {
-    let ends = Ends::new(pair(Flavor::Mariadb), "cancel").await;
+    let ends = Ends::lax(pair(Flavor::Mariadb), "cancel").await;
     let cancel = CancellationToken::new();
     cancel.cancel();
     let (source, target) = (ends.pair.source(), ends.pair.target());

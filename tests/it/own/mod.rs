@@ -16,19 +16,14 @@ use std::process::{Child, Command, Stdio};
 
 use dmbench::mysql::{Address, Endpoint, Flavor, Secret, Session};
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 
 use crate::support::{self, DMBENCH, Pair};
 
 /// A pair of servers, as long as this is held.
 async fn servers(flavor: Flavor) -> (&'static Pair, MutexGuard<'static, ()>) {
-    static MYSQL: Mutex<()> = Mutex::const_new(());
-    static MARIADB: Mutex<()> = Mutex::const_new(());
-    let guard = match flavor {
-        Flavor::Mariadb => MARIADB.lock().await,
-        _ => MYSQL.lock().await,
-    };
-    (support::own_pair(flavor), guard)
+    let pair = support::own_pair(flavor);
+    (pair, pair.alone().await)
 }
 
 /// A small task; `[sandbox]` describes servers that these are not.

@@ -12,20 +12,15 @@ use std::time::Duration;
 
 use dmbench::mysql::{Endpoint, Flavor};
 use dmbench::trial::preflight::{self, Check, End, Level, Plan};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::MutexGuard;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{self, Pair};
 
 /// A pair of servers, as long as this is held. The target writes no binlog.
 async fn servers(flavor: Flavor) -> (&'static Pair, MutexGuard<'static, ()>) {
-    static MYSQL: Mutex<()> = Mutex::const_new(());
-    static MARIADB: Mutex<()> = Mutex::const_new(());
-    let guard = match flavor {
-        Flavor::Mariadb => MARIADB.lock().await,
-        _ => MYSQL.lock().await,
-    };
-    (support::changed_pair(flavor), guard)
+    let pair = support::changed_pair(flavor);
+    (pair, pair.alone().await)
 }
 
 /// The plan of a small stream.

@@ -17,9 +17,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use dmbench::event::Events;
 use dmbench::lab::Lab;
 use dmbench::lab::sandbox::{self, Needs, Program, Sandbox, Settings};
-use dmbench::mysql::{Endpoint, Flavor, Session};
+use dmbench::mysql::{Endpoint, Flavor, Session, owner};
 use mysql_async::consts::ColumnType;
 use mysql_async::{Column, Row, Value};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 /// The dmbench executable under test.
@@ -29,6 +30,7 @@ pub const DMBENCH: &str = env!("CARGO_BIN_EXE_dmbench");
 #[derive(Debug)]
 pub struct Pair {
     sandbox: Sandbox,
+    alone: Mutex<()>,
 }
 
 impl Pair {
@@ -47,6 +49,11 @@ impl Pair {
         &self.lab().target
     }
 
+    /// Waits until no other test that asks for the same uses these servers.
+    pub async fn alone(&self) -> MutexGuard<'_, ()> {
+        self.alone.lock().await
+    }
+
     /// A new session on the source.
     pub async fn source_session(&self) -> Session {
         Session::connect(self.source()).await.expect("the source accepts connections")
@@ -55,6 +62,26 @@ impl Pair {
     /// A new session on the target.
     pub async fn target_session(&self) -> Session {
         Session::connect(self.target()).await.expect("the target accepts connections")
+    }
+}
+
+/// One schema at both ends of a pair, made by dmbench, and a session on each.
+pub struct Ends {
+    pub pair: &'static Pair,
+    pub schema: String,
+    pub source: Session,
+    pub target: Session,
+}
+
+impl Ends {
+    /// Makes the schema, which no other test uses.
+    pub async fn make(pair: &'static Pair, name: &str) -> Ends {
+        let schema = schema(name);
+        let (mut source, mut target) = (pair.source_session().await, pair.target_session().await);
+        for session in [&mut source, &mut target] {
+            owner::recreate(session, &schema, "test").await.expect("a schema of our own");
+        }
+        Ends { pair, schema, source, target }
     }
 }
 
@@ -179,7 +206,7 @@ fn start_with(source: Program, target: Program, needs: Needs) -> Pair {
             panic!("cannot test with {source:?} and {target:?}: failed to {error}")
         });
         sandbox.remove_at_end(&folder.keep()).expect("the guard listens");
-        Pair { sandbox }
+        Pair { sandbox, alone: Mutex::new(()) }
     };
     std::thread::spawn(start).join().expect("the servers of this test can be had")
 }
