@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::failure::Usage;
-use crate::lab::LabFile;
+use crate::lab::{LabFile, prompt};
 use crate::mysql::url::ServerUrl;
 use crate::mysql::{Endpoint, Secret, Tls};
 
@@ -14,7 +14,14 @@ pub(super) struct Ends {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["source", "target", "source_password_env", "target_password_env"]
+        conflicts_with_all = [
+            "source",
+            "target",
+            "source_password_env",
+            "target_password_env",
+            "source_password_prompt",
+            "target_password_prompt",
+        ]
     )]
     lab: Option<PathBuf>,
     /// Source, as mysql://user@host:port; port 3306 where none is given
@@ -29,6 +36,12 @@ pub(super) struct Ends {
     /// Environment variable that holds the target's password
     #[arg(long, value_name = "VARIABLE")]
     target_password_env: Option<String>,
+    /// Ask for the source's password on the terminal
+    #[arg(long, conflicts_with = "source_password_env")]
+    source_password_prompt: bool,
+    /// Ask for the target's password on the terminal
+    #[arg(long, conflicts_with = "target_password_env")]
+    target_password_prompt: bool,
 }
 
 impl Ends {
@@ -40,8 +53,16 @@ impl Ends {
                 Ok((file.source, file.target))
             }
             (None, Some(source), Some(target)) => Ok((
-                endpoint("--source", source, self.source_password_env.as_deref())?,
-                endpoint("--target", target, self.target_password_env.as_deref())?,
+                endpoint(
+                    "--source",
+                    source,
+                    Password::of(self.source_password_env.as_deref(), self.source_password_prompt),
+                )?,
+                endpoint(
+                    "--target",
+                    target,
+                    Password::of(self.target_password_env.as_deref(), self.target_password_prompt),
+                )?,
             )),
             _ => Err(Usage::error("name both ends", "add --lab FILE, or --source and --target")),
         }
@@ -49,20 +70,43 @@ impl Ends {
 }
 
 /// An option's URL is read here and not by clap, which would repeat a password in it.
-fn endpoint(option: &str, url: &str, password_env: Option<&str>) -> anyhow::Result<Endpoint> {
+fn endpoint(option: &str, url: &str, password: Password<'_>) -> anyhow::Result<Endpoint> {
     let url: ServerUrl = url.parse().map_err(|why: String| {
         Usage::error(format!("understand {option}: {why}"), "write mysql://user@host:port")
     })?;
-    let password = password_env.map(password).transpose()?.unwrap_or_default();
-    Ok(url.endpoint(password, Tls::default()))
+    password.give(url.endpoint(Secret::default(), Tls::default()))
 }
 
-/// The password that an environment variable holds.
-pub(super) fn password(variable: &str) -> anyhow::Result<Secret> {
-    std::env::var(variable).map(Secret::new).map_err(|_| {
-        Usage::error(
-            format!("read a password from the environment variable {variable}: it is not set"),
-            format!("set it in this shell: read -rs {variable}; export {variable}"),
-        )
-    })
+/// Where the options say that a password comes from.
+pub(super) enum Password<'o> {
+    None,
+    /// An environment variable of this name.
+    Variable(&'o str),
+    /// The terminal.
+    Prompt,
+}
+
+impl<'o> Password<'o> {
+    pub(super) fn of(variable: Option<&'o str>, is_prompted: bool) -> Password<'o> {
+        match variable {
+            Some(variable) => Password::Variable(variable),
+            None if is_prompted => Password::Prompt,
+            None => Password::None,
+        }
+    }
+
+    /// The endpoint with its password.
+    pub(super) fn give(self, endpoint: Endpoint) -> anyhow::Result<Endpoint> {
+        let password = match self {
+            Password::None => Secret::default(),
+            Password::Variable(variable) => std::env::var(variable).map(Secret::new).map_err(|_| {
+                Usage::error(
+                    format!("read a password from the environment variable {variable}: it is not set"),
+                    format!("set it in this shell: read -rs {variable}; export {variable}"),
+                )
+            })?,
+            Password::Prompt => prompt::password(&endpoint.to_string())?,
+        };
+        Ok(Endpoint { password, ..endpoint })
+    }
 }

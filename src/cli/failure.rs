@@ -95,6 +95,9 @@ fn help(error: &anyhow::Error) -> Option<String> {
     if let Some(file) = find::<lab::file::Error>(error) {
         return file.help().map(str::to_owned);
     }
+    if find::<lab::prompt::Error>(error).is_some() {
+        return Some(lab::prompt::Error::HELP.to_owned());
+    }
     if find::<Unwritten>(error).is_some() {
         return Some(Unwritten::HELP.to_owned());
     }
@@ -110,6 +113,9 @@ fn help(error: &anyhow::Error) -> Option<String> {
 fn exit(error: &anyhow::Error) -> Exit {
     if find::<Usage>(error).is_some() {
         return Exit::Usage;
+    }
+    if let Some(lab::prompt::Error::Interrupted { .. }) = find(error) {
+        return Exit::Interrupted;
     }
     class(error).map_or(Exit::Bug, Exit::from)
 }
@@ -129,6 +135,7 @@ fn class(error: &anyhow::Error) -> Option<ErrorClass> {
         task::Error,
         telemetry::Error,
         lab::file::Error,
+        lab::prompt::Error,
         lab::Error,
         trial::preflight::Error,
         workload::Error,

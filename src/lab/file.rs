@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::error::ErrorClass;
-use crate::lab::Lab;
+use crate::lab::{Lab, prompt};
 use crate::mysql::url::{ServerUrl, host_and_port};
 use crate::mysql::{Address, Endpoint, Secret, Tls, TlsMode};
 use crate::place::{Place, complaint};
@@ -37,6 +37,9 @@ pub enum Error {
         /// What to do; may be empty.
         help: String,
     },
+    /// A password that was asked for was not given.
+    #[error("{0}")]
+    Prompt(#[from] prompt::Error),
 }
 
 impl Error {
@@ -49,7 +52,7 @@ impl Error {
     pub fn excerpt(&self) -> Option<String> {
         match self {
             Error::Invalid { place, .. } => Some(place.excerpt()),
-            Error::Read { .. } => None,
+            Error::Read { .. } | Error::Prompt(_) => None,
         }
     }
 
@@ -58,6 +61,7 @@ impl Error {
         match self {
             Error::Invalid { help, .. } => (!help.is_empty()).then_some(help.as_str()),
             Error::Read { .. } => Some("lab.example.toml is a lab file to begin with"),
+            Error::Prompt(_) => Some(prompt::Error::HELP),
         }
     }
 }
@@ -120,6 +124,8 @@ struct Source {
     url: Spanned<String>,
     password_env: Option<Spanned<String>>,
     password_file: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    password_prompt: bool,
     seen_by_pipeline: Option<Spanned<String>>,
     tls: Option<Spanned<Encryption>>,
 }
@@ -130,6 +136,8 @@ struct Target {
     url: Spanned<String>,
     password_env: Option<Spanned<String>>,
     password_file: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    password_prompt: bool,
     seen_by_pipeline: Option<Spanned<String>>,
     tls: Option<Spanned<Encryption>>,
     status_url: Option<Spanned<String>>,
@@ -176,6 +184,7 @@ impl LabFile {
             url: t.url,
             password_env: t.password_env,
             password_file: t.password_file,
+            password_prompt: t.password_prompt,
             seen_by_pipeline: t.seen_by_pipeline,
             tls: t.tls,
         };
@@ -215,7 +224,7 @@ impl Text<'_> {
     /// One end, directly and as a pipeline reaches it.
     fn end(&self, end: &Source) -> Result<(Endpoint, Endpoint), Error> {
         let url: ServerUrl = end.url.get_ref().parse().map_err(|why: String| {
-            let help = "passwords come from password-env or password-file";
+            let help = "passwords come from password-env, password-file or password-prompt";
             let is_password = why.contains("password");
             self.invalid(
                 end.url.span(),
@@ -223,28 +232,37 @@ impl Text<'_> {
                 if is_password { help } else { "" },
             )
         })?;
-        let direct = url.endpoint(self.password(end)?, self.tls(end.tls.as_ref())?);
+        let mut direct = url.endpoint(Secret::default(), self.tls(end.tls.as_ref())?);
         if let (Some(tls), Address::Socket(_)) = (&end.tls, &direct.address)
             && direct.tls.mode != TlsMode::Disabled
         {
             let what = "TLS over a Unix socket, which dmbench does not do";
             return Err(self.invalid(tls.span(), what, "leave tls out, or name host and port"));
         }
-        let Some(seen) = &end.seen_by_pipeline else { return Ok((direct.clone(), direct)) };
-        let address = host_and_port(seen.get_ref()).map_err(|why| {
-            let help = "write it as host:port";
-            self.invalid(seen.span(), format!("\"seen-by-pipeline\": {why}"), help)
-        })?;
-        let seen = Endpoint { address, ..direct.clone() };
-        Ok((direct, seen))
+        let seen = match &end.seen_by_pipeline {
+            Some(seen) => host_and_port(seen.get_ref()).map_err(|why| {
+                let help = "write it as host:port";
+                self.invalid(seen.span(), format!("\"seen-by-pipeline\": {why}"), help)
+            })?,
+            None => direct.address.clone(),
+        };
+        // Last, since it may ask a person.
+        direct.password = self.password(end, &direct.to_string())?;
+        Ok((direct.clone(), Endpoint { address: seen, ..direct }))
     }
 
-    fn password(&self, end: &Source) -> Result<Secret, Error> {
+    /// The password of `of`, an account.
+    fn password(&self, end: &Source, of: &str) -> Result<Secret, Error> {
         match (&end.password_env, &end.password_file) {
+            (None, None) if end.password_prompt => Ok(prompt::password(of)?),
             (None, None) => Ok(Secret::default()),
             (Some(_), Some(file)) => {
                 let what = "password-env and password-file are both given";
                 Err(self.invalid(file.span(), what, "leave one of them out"))
+            }
+            (Some(_), None) | (None, Some(_)) if end.password_prompt => {
+                let what = "password-prompt beside another password";
+                Err(self.invalid(end.url.span(), what, "leave one of them out"))
             }
             (Some(variable), None) => {
                 std::env::var(variable.get_ref()).map(Secret::new).map_err(|_| {
@@ -322,7 +340,8 @@ impl Text<'_> {
         let (mut what, mut help) = complaint(error);
         if what == "unknown key \"password\"" {
             "a password has no place in a file that says so much else".clone_into(&mut what);
-            "name a variable in password-env or a file in password-file".clone_into(&mut help);
+            "name a variable in password-env or a file in password-file, or say password-prompt = true"
+                .clone_into(&mut help);
         }
         let span = error.span().unwrap_or(0..0);
         let is_list = self.text.get(span.clone()).is_some_and(|text| text.starts_with('['));

@@ -34,8 +34,14 @@ impl Hold {
     /// # Errors
     /// [`Error::Held`] when another session has it; when an end cannot be reached.
     pub async fn take(source: &Endpoint, target: &Endpoint) -> Result<Hold, Error> {
-        let (source_session, id) = lock("source", source, None).await?;
-        let (target_session, _) = lock("target", target, Some(id)).await?;
+        let Some(source_session) = lock(source).await? else {
+            return Err(held("source", source, None).await?);
+        };
+        let Some(target_session) = lock(target).await? else {
+            let one = are_one(source, target).await?;
+            let why = one.then_some("source and target are one server: name two");
+            return Err(held("target", target, why).await?);
+        };
         let (sender, lost) = watch::channel(None);
         let (gone, end) = (CancellationToken::new(), CancellationToken::new());
         let mut keepers = JoinSet::new();
@@ -74,34 +80,49 @@ impl Hold {
     }
 }
 
-/// A session that has the lock, and its connection's number.
-async fn lock(
-    end: &'static str,
-    endpoint: &Endpoint,
-    ours: Option<u64>,
-) -> Result<(Session, u64), Error> {
+/// A session that has the lock; `None` when another session has it.
+async fn lock(endpoint: &Endpoint) -> Result<Option<Session>, Error> {
     let mut session = Session::connect(endpoint).await?;
-    let id: u64 = session.value("SELECT CONNECTION_ID()").await?.unwrap_or_default();
-    let taken: Option<u64> = session.value(&format!("SELECT GET_LOCK('{LOCK}', 0)")).await?;
-    if taken == Some(1) {
-        return Ok((session, id));
+    if get_lock(&mut session, LOCK).await? {
+        return Ok(Some(session));
     }
-    let sql = format!("SELECT IS_USED_LOCK('{LOCK}')");
+    session.close().await;
+    Ok(None)
+}
+
+/// Takes a lock without waiting for it; whether it was free.
+async fn get_lock(session: &mut Session, name: &str) -> Result<bool, Error> {
+    let taken: Option<u64> = session.value(&format!("SELECT GET_LOCK('{name}', 0)")).await?;
+    Ok(taken == Some(1))
+}
+
+/// Why the lock cannot be had on `endpoint`.
+async fn held(end: &'static str, endpoint: &Endpoint, why: Option<&str>) -> Result<Error, Error> {
+    let mut session = Session::connect(endpoint).await?;
     let holder = match session.server().flavor {
         // It answers 1 for whoever else has it.
         Flavor::Tidb => None,
-        _ => session.value::<u64>(&sql).await?,
+        _ => session.value::<u64>(&format!("SELECT IS_USED_LOCK('{LOCK}')")).await?,
     };
     session.close().await;
-    let why = match holder {
-        // Two servers number their connections apart: the same one is hardly chance.
-        Some(holder) if Some(holder) == ours => {
-            "source and target seem to be one server: name two".to_owned()
-        }
-        Some(holder) => format!("connection {holder} there has it"),
-        None => "another session there has it".to_owned(),
+    let why = match (why, holder) {
+        (Some(why), _) => why.to_owned(),
+        (None, Some(holder)) => format!("connection {holder} there has it"),
+        (None, None) => "another session there has it".to_owned(),
     };
-    Err(Error::Held { end, endpoint: endpoint.to_string(), why })
+    Ok(Error::Held { end, endpoint: endpoint.to_string(), why })
+}
+
+/// Whether two addresses lead to one server, or to one cluster: what is locked by way of the first is
+/// found locked by way of the second, under a name that nobody else has.
+async fn are_one(first: &Endpoint, second: &Endpoint) -> Result<bool, Error> {
+    let name = format!("{LOCK}-{:016x}", rand::random::<u64>());
+    let (mut first, mut second) = (Session::connect(first).await?, Session::connect(second).await?);
+    let is_locked = get_lock(&mut first, &name).await?;
+    let is_free = get_lock(&mut second, &name).await?;
+    first.close().await;
+    second.close().await;
+    Ok(is_locked && !is_free)
 }
 
 /// Looks after a lock until `end`; says why it is lost, if it is.

@@ -3,6 +3,10 @@
 use crate::lab::Error;
 use crate::mysql::{Endpoint, Session, owner};
 
+/// Schemas that every run drops and makes anew: the one that is replicated, and the one that holds the
+/// checkpoint on the target. Servers may not tell upper from lower case.
+pub const OF_RUNS: [&str; 2] = ["dmbench", "dmbench_meta"];
+
 /// The run's name in schemas that `dmbench drive … prepare` made, which are no run's.
 pub const BY_HAND: &str = "drive";
 
@@ -21,10 +25,16 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// Whether a run made it, which can only have crashed; else it is the user's to clean up.
+    /// Whether a run made it, which can only have crashed, or the next one drops it anyway; else it is
+    /// the user's to clean up.
     pub fn is_of_run(&self) -> bool {
-        self.run != BY_HAND
+        self.run != BY_HAND || is_of_runs(&self.schema)
     }
+}
+
+/// Whether runs use a schema of this name.
+pub fn is_of_runs(schema: &str) -> bool {
+    OF_RUNS.iter().any(|of_runs| schema.eq_ignore_ascii_case(of_runs))
 }
 
 /// What is there, in order of names.

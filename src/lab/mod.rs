@@ -9,6 +9,7 @@ pub mod facts;
 pub mod file;
 mod hold;
 pub mod leftover;
+pub mod prompt;
 pub mod proxy;
 pub mod sandbox;
 pub mod survey;

@@ -93,9 +93,9 @@ const BY_WORDS: [(&str, &str); 22] = [
     ),
     (
         "unknown authentication plugin",
-        "dmbench logs in by caching_sha2_password, mysql_native_password and ed25519: ALTER USER … \
-         IDENTIFIED WITH caching_sha2_password BY '…' (MariaDB: IDENTIFIED VIA ed25519 USING \
-         PASSWORD('…'))",
+        "is there such an account, for this host? MySQL asks unknown ones for any plugin. dmbench logs in \
+         by caching_sha2_password, mysql_native_password and ed25519: ALTER USER … IDENTIFIED WITH \
+         caching_sha2_password BY '…' (MariaDB: IDENTIFIED VIA ed25519 USING PASSWORD('…'))",
     ),
     ("mysql_old_password is disabled", "ALTER USER … IDENTIFIED WITH mysql_native_password BY '…'"),
     (

@@ -20,7 +20,7 @@ pub use servers::fits_own_servers;
 
 use crate::error::ErrorClass;
 use crate::event::{Event, Events};
-use crate::lab::{self, Lab, facts};
+use crate::lab::{self, Lab, facts, leftover};
 use crate::record::{Outcome, Run, SCHEMA, Store, Trial, store};
 use crate::task::{self, Task};
 use crate::telemetry::Gauges;
@@ -29,7 +29,7 @@ use crate::trial::preflight::{self, Check, Plan};
 use servers::Servers;
 
 /// The schema that workloads write on both ends.
-pub const SCHEMA_NAME: &str = "dmbench";
+pub const SCHEMA_NAME: &str = leftover::OF_RUNS[0];
 
 /// A failure of a sweep as a whole.
 #[derive(Debug, thiserror::Error)]

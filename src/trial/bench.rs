@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::{Event, Events};
-use crate::lab::Lab;
+use crate::lab::{Lab, leftover};
 use crate::mysql::{Endpoint, Position, Session, owner};
 use crate::pipeline::{self, AnyPipeline, Start, Unit, builtin};
 use crate::task::Task;
@@ -20,7 +20,7 @@ use crate::workload::{self, Effect};
 pub(super) const COPY_LIMIT: Duration = Duration::from_secs(3_600);
 
 /// Schema of the checkpoint table on the target. Not named as DM's own: a DM may use the same target.
-pub(super) const META_SCHEMA: &str = "dmbench_meta";
+pub(super) const META_SCHEMA: &str = leftover::OF_RUNS[1];
 
 /// Everything that trials of one task share.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 
-use crate::cli::{ends, failure::Usage, metrics};
-use crate::lab::LabFile;
-use crate::mysql::{Address, Endpoint, Tls};
+use crate::cli::{ends::Password, failure::Usage, metrics};
+use crate::lab::{LabFile, leftover};
+use crate::mysql::{Address, Endpoint, Secret, Tls};
 use crate::workload::{
     DrivePlan, PaceKind, PaceSettings, RandType, Script, Settings, Stop, Sysbench,
 };
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Arguments {
     #[arg(value_enum)]
     pub(super) step: Step,
     /// Lab file whose source is driven, instead of host, port and account
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "port", "socket", "user", "password_env"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "port", "socket", "user", "password_env", "password_prompt"])]
     lab: Option<PathBuf>,
     /// Host of the server
     #[arg(long, default_value = "127.0.0.1", conflicts_with = "socket")]
@@ -40,6 +40,9 @@ pub(in crate::cli) struct Arguments {
     /// Environment variable that holds the account's password
     #[arg(long, value_name = "VARIABLE")]
     password_env: Option<String>,
+    /// Ask for the account's password on the terminal
+    #[arg(long, conflicts_with = "password_env")]
+    password_prompt: bool,
     /// Schema that prepare makes; one that dmbench did not make is never touched
     #[arg(long, default_value = "dmbench_drive")]
     pub(super) schema: String,
@@ -83,9 +86,6 @@ pub(in crate::cli) struct Arguments {
     pub(super) metrics: metrics::Asked,
 }
 
-/// Schemas that every run drops and makes anew; the servers may not tell upper from lower case.
-const OF_RUNS: [&str; 2] = ["dmbench", "dmbench_meta"];
-
 /// A step of a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Step {
@@ -99,7 +99,7 @@ pub(super) enum Step {
 
 impl Arguments {
     pub(super) fn endpoint(&self) -> anyhow::Result<Endpoint> {
-        if OF_RUNS.iter().any(|of_runs| self.schema.eq_ignore_ascii_case(of_runs)) {
+        if leftover::is_of_runs(&self.schema) {
             let what = format!("drive schema {}: every run drops it", self.schema);
             return Err(Usage::error(&what, "name another --schema, such as dmbench_drive"));
         }
@@ -113,13 +113,17 @@ impl Arguments {
         if let Some(lab) = &self.lab {
             return Ok(LabFile::load(lab)?.source);
         }
-        let variable = self.password_env.as_deref();
-        let password = variable.map(ends::password).transpose()?.unwrap_or_default();
         let address = match &self.socket {
             Some(path) => Address::Socket(path.clone()),
             None => Address::Tcp { host: self.host.clone(), port: self.port },
         };
-        Ok(Endpoint { address, user: self.user.clone(), password, tls: Tls::default() })
+        let (user, password) = (self.user.clone(), Secret::default());
+        Password::of(self.password_env.as_deref(), self.password_prompt).give(Endpoint {
+            address,
+            user,
+            password,
+            tls: Tls::default(),
+        })
     }
 
     pub(super) fn settings(&self) -> Settings {

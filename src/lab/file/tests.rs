@@ -62,6 +62,7 @@ fn refusals_show_place_and_remedy() {
         (source("password-env = \"DMBENCH_NO_SUCH\""), "DMBENCH_NO_SUCH is not set"),
         (source("password-file = \"nowhere\""), "the file nowhere cannot be read"),
         (source("password-env = \"A\"\npassword-file = \"b\""), "both given"),
+        (source("password-prompt = true\npassword-file = \"b\""), "beside another password"),
         (source("seen-by-pipeline = \"h:x\""), "\"x\" is no port"),
         (source("tls = { mode = \"verify_ca\" }"), "did you mean \"verify-ca\"?"),
         (source("tls = { mode = \"required\", ca = \"ca.pem\" }"), "checks no certificate"),

@@ -32,7 +32,7 @@ async fn a_second_run_is_refused_in_one_line_and_the_first_goes_on() {
 async fn one_server_as_both_ends_is_told_as_such() {
     let (pair, _guard) = servers(Flavor::Mysql).await;
     let error = Hold::take(pair.source(), pair.source()).await.expect_err("one server");
-    assert!(error.to_string().contains("seem to be one server"), "{error}");
+    assert!(error.to_string().contains("source and target are one server"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ mod clean;
 mod interrupt;
 mod lock;
 mod login;
+mod prompt;
 mod runs;
 mod secrets;
 mod tls;
