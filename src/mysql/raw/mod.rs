@@ -140,6 +140,34 @@ impl Raw {
         self.answer(each).await
     }
 
+    /// Hands out the events that the server's binlog holds from a position on, as they come.
+    #[cfg(test)]
+    pub(crate) async fn binlog(
+        &mut self,
+        server_id: u32,
+        from: &crate::mysql::Position,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        /// Ends at the end of the binlog instead of waiting for more.
+        const NON_BLOCK: u16 = 1;
+        self.query("SET @source_binlog_checksum = @@GLOBAL.binlog_checksum").await?;
+        self.begin(Command::COM_BINLOG_DUMP)?;
+        self.out.extend_from_slice(&(from.offset as u32).to_le_bytes());
+        self.out.extend_from_slice(&NON_BLOCK.to_le_bytes());
+        self.out.extend_from_slice(&server_id.to_le_bytes());
+        self.out.extend_from_slice(from.file.to_string().as_bytes());
+        self.send().await?;
+        loop {
+            match self.answer_packet().await? {
+                [0, event @ ..] => each(event),
+                packet if is_end(packet) => break,
+                packet => return Err(unexpected(packet)),
+            }
+        }
+        self.owed = false;
+        Ok(())
+    }
+
     /// Says good-bye and closes; errors do not matter.
     pub async fn close(mut self) {
         if self.begin(Command::COM_QUIT).is_ok() {

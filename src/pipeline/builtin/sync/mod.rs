@@ -27,6 +27,8 @@ mod equivalence;
 mod error;
 mod key;
 #[cfg(test)]
+mod ladder;
+#[cfg(test)]
 mod memory;
 mod plan;
 mod reader;
