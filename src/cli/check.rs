@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{Context, output, preflight};
 use crate::error::Exit;
-use crate::lab::LabFile;
 use crate::lab::survey::{CLOCK_TRIES, Clock, RoundTrip, Survey, survey};
+use crate::lab::{LabFile, are_one_cluster};
 use crate::record::Model;
 use crate::sweep;
 use crate::task::estimate::{self, Estimate};
@@ -52,6 +52,8 @@ pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Res
 struct Asked {
     source: Survey,
     target: Survey,
+    /// The target at its further addresses.
+    further: Vec<Survey>,
     checks: Vec<Check>,
 }
 
@@ -62,9 +64,14 @@ async fn ask(tasks: &[Task], lab: &LabFile, context: &Context) -> anyhow::Result
     }
     let plan = Plan::of(tasks, sweep::SCHEMA_NAME, Path::new("out"), "check")?;
     let checks = inspect(&lab.source, &lab.target, &plan, &context.cancel).await?;
+    are_one_cluster(&lab.target).await?;
     lab.lab().try_as_pipeline().await?;
     let (source, target) = (survey(&lab.source).await?, survey(&lab.target).await?);
-    Ok(Asked { source, target, checks })
+    let mut further = Vec::new();
+    for server in lab.target.each().iter().skip(1) {
+        further.push(survey(server).await?);
+    }
+    Ok(Asked { source, target, further, checks })
 }
 
 /// Prints the plan with what was checked on servers, worst first, and says how to exit.
@@ -103,7 +110,9 @@ fn as_json(plans: &[(Task, Estimate)], asked: Option<&Asked>) -> serde_json::Val
             })
         })
         .collect();
-    let servers = asked.map(|asked| json!({ "source": asked.source, "target": asked.target }));
+    let servers = asked.map(|asked| {
+        json!({ "source": asked.source, "target": asked.target, "further-targets": asked.further })
+    });
     let checks = asked.map(|asked| &asked.checks);
     json!({ "tasks": tasks, "expected-is": estimate::BASIS, "servers": servers, "checks": checks })
 }
@@ -120,8 +129,8 @@ fn as_text(plans: &[(Task, Estimate)], asked: Option<&Asked>, all: bool) -> Stri
     let lasting = output::lasting(total);
     text.push_str(&format!("expected: about {lasting} ({})\n", estimate::BASIS));
     match asked {
-        Some(Asked { source, target, checks }) => {
-            let ends = output::columns(&servers(source, target));
+        Some(asked) => {
+            let (ends, checks) = (output::columns(&servers(asked)), &asked.checks);
             text.push_str(&format!("servers:\n{ends}{}", preflight::as_text(checks, all)));
         }
         None => text.push_str(
@@ -142,13 +151,17 @@ const SHOWN: [&str; 6] = [
 ];
 
 /// What was found of both ends, side by side.
-fn servers(source: &Survey, target: &Survey) -> Vec<Vec<String>> {
+fn servers(asked: &Asked) -> Vec<Vec<String>> {
+    let ends: Vec<&Survey> =
+        [&asked.source, &asked.target].into_iter().chain(&asked.further).collect();
     let row = |name: &str, of: &dyn Fn(&Survey) -> String| {
-        vec![format!("  {name}"), of(source), of(target)]
+        std::iter::once(format!("  {name}")).chain(ends.iter().map(|end| of(end))).collect()
     };
     let ms = |seconds: f64| format!("{:.3}", seconds * 1e3);
-    let mut rows = vec![
-        vec!["  ".to_owned(), "source".to_owned(), "target".to_owned()],
+    let mut head = vec!["  ".to_owned(), "source".to_owned(), "target".to_owned()];
+    head.extend((0..asked.further.len()).map(|number| format!("target at {}", number + 2)));
+    let mut rows: Vec<Vec<String>> = vec![
+        head,
         row("server", &|end| end.facts.server.clone()),
         row("version", &|end| end.facts.version.clone()),
         row("address", &|end| end.facts.address.clone()),
@@ -164,7 +177,7 @@ fn servers(source: &Survey, target: &Survey) -> Vec<Vec<String>> {
     ];
     for name in SHOWN {
         let of = |end: &Survey| end.facts.settings.get(name).cloned();
-        if of(source).is_some() || of(target).is_some() {
+        if ends.iter().any(|end| of(end).is_some()) {
             rows.push(row(name, &|end| of(end).unwrap_or_else(|| "-".to_owned())));
         }
     }
@@ -236,13 +249,12 @@ mod tests {
             clock: Clock { offset_s: -0.000_4, error_s: 0.000_05 },
         };
         let (source, target) = (survey("MySQL 9.7.4", Some("TLSv1.3 X")), survey("TiDB 8", None));
-        Asked { source, target, checks }
+        Asked { source, target, further: Vec::new(), checks }
     }
 
     #[test]
     fn both_ends_stand_side_by_side() {
-        let Asked { source, target, .. } = asked(Vec::new());
-        insta::assert_snapshot!(output::columns(&servers(&source, &target)), @r"
+        insta::assert_snapshot!(output::columns(&servers(&asked(Vec::new()))), @r"
                     source                               target
         server      MySQL 9.7.4                          TiDB 8
         version     9                                    9
@@ -252,6 +264,16 @@ mod tests {
         clock       -0.400 ms ± 0.050 (5 reads)          -0.400 ms ± 0.050 (5 reads)
         log_bin     ON                                   ON
         ");
+    }
+
+    #[test]
+    fn every_address_of_a_target_has_its_column() {
+        let mut asked = asked(Vec::new());
+        asked.further = vec![asked.target.clone(), asked.target.clone()];
+        let rows = servers(&asked);
+        assert_eq!(rows[0][3..], ["target at 2", "target at 3"]);
+        assert!(rows.iter().all(|row| row.len() == 5), "{rows:?}");
+        assert_eq!(as_json(&[], Some(&asked))["servers"]["further-targets"][1]["address"], "h:1");
     }
 
     #[test]

@@ -80,6 +80,17 @@ pub enum Error {
         /// Who has it, as far as it is known.
         why: String,
     },
+    /// Two addresses of one end lead to servers that know nothing of each other.
+    #[error(
+        "use {first} and {other} as one: a lock taken on the first is free on the second, so they \
+         are neither one server nor one cluster"
+    )]
+    NoCluster {
+        /// `user@address`.
+        first: String,
+        /// `user@address`.
+        other: String,
+    },
     /// The lock that keeps other runs off the lab was lost while a run went on.
     #[error("keep the lock \"{}\" {why}", crate::lab::LOCK)]
     LockLost {
@@ -108,6 +119,7 @@ impl Error {
             | Error::Start { .. }
             | Error::Proxy { .. }
             | Error::Held { .. }
+            | Error::NoCluster { .. }
             | Error::LockLost { .. }
             | Error::Interrupted => ErrorClass::Lab,
         }

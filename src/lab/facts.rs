@@ -85,7 +85,7 @@ pub async fn server_facts(session: &mut Session) -> Result<ServerFacts, Error> {
     Ok(ServerFacts {
         server: session.server().to_string(),
         version: session.server().text.clone(),
-        address: session.endpoint().address.to_string(),
+        address: session.endpoint().addresses(),
         settings,
         tls: cipher(session).await?,
     })

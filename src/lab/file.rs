@@ -13,7 +13,7 @@ use toml::Spanned;
 use crate::error::ErrorClass;
 use crate::lab::{Lab, prompt};
 use crate::mysql::url::{ServerUrl, host_and_port};
-use crate::mysql::{Address, Endpoint, Secret, Tls, TlsMode};
+use crate::mysql::{Address, Cluster, Endpoint, Secret, Tls, TlsMode};
 use crate::place::{Place, complaint};
 
 /// A failure to read a lab file. Texts read after "failed to".
@@ -127,6 +127,9 @@ struct Source {
     #[serde(default)]
     password_prompt: bool,
     seen_by_pipeline: Option<Spanned<String>>,
+    /// A source has none: its binlog is that of one server.
+    #[serde(skip)]
+    addresses: Vec<Spanned<String>>,
     tls: Option<Spanned<Encryption>>,
 }
 
@@ -139,6 +142,8 @@ struct Target {
     #[serde(default)]
     password_prompt: bool,
     seen_by_pipeline: Option<Spanned<String>>,
+    #[serde(default)]
+    addresses: Vec<Spanned<String>>,
     tls: Option<Spanned<Encryption>>,
     status_url: Option<Spanned<String>>,
     #[serde(default)]
@@ -186,6 +191,7 @@ impl LabFile {
             password_file: t.password_file,
             password_prompt: t.password_prompt,
             seen_by_pipeline: t.seen_by_pipeline,
+            addresses: t.addresses,
             tls: t.tls,
         };
         let (source, source_for_pipeline) = text.end(&s)?;
@@ -246,9 +252,34 @@ impl Text<'_> {
             })?,
             None => direct.address.clone(),
         };
+        direct.cluster = self.cluster(end, &direct.address)?;
         // Last, since it may ask a person.
         direct.password = self.password(end, &direct.to_string())?;
         Ok((direct.clone(), Endpoint { address: seen, ..direct }))
+    }
+
+    /// The servers that are one with the end's first, `None` where it stands alone.
+    fn cluster(&self, end: &Source, first: &Address) -> Result<Option<Cluster>, Error> {
+        let Some(further) = end.addresses.first() else { return Ok(None) };
+        if end.seen_by_pipeline.is_some() {
+            let what = "addresses beside seen-by-pipeline, which is one";
+            return Err(self.invalid(further.span(), what, "leave one of them out"));
+        }
+        let mut all = vec![first.clone()];
+        for address in &end.addresses {
+            let parsed = host_and_port(address.get_ref());
+            let fault = match parsed {
+                Ok(parsed) if all.contains(&parsed) => format!("{parsed} is named twice"),
+                Ok(parsed) => {
+                    all.push(parsed);
+                    continue;
+                }
+                Err(why) => why,
+            };
+            let help = "list host:port of each further server of the cluster";
+            return Err(self.invalid(address.span(), format!("\"addresses\": {fault}"), help));
+        }
+        Ok(Some(Cluster::new(all)))
     }
 
     /// The password of `of`, an account.
@@ -346,7 +377,8 @@ impl Text<'_> {
         let span = error.span().unwrap_or(0..0);
         let is_list = self.text.get(span.clone()).is_some_and(|text| text.starts_with('['));
         if is_list && what.starts_with("found sequence") {
-            "several values where one belongs; an end has one address".clone_into(&mut what);
+            "several values where one belongs; further addresses of a target are its \"addresses\""
+                .clone_into(&mut what);
         }
         self.invalid(span, masked(&what), help)
     }

@@ -32,8 +32,10 @@ impl Hold {
     /// Takes the lock on both ends, without waiting for it.
     ///
     /// # Errors
-    /// [`Error::Held`] when another session has it; when an end cannot be reached.
+    /// [`Error::Held`] when another session has it; [`Error::NoCluster`]; when an end cannot be
+    /// reached.
     pub async fn take(source: &Endpoint, target: &Endpoint) -> Result<Hold, Error> {
+        are_one_cluster(target).await?;
         let Some(source_session) = lock(source).await? else {
             return Err(held("source", source, None).await?);
         };
@@ -123,6 +125,22 @@ async fn are_one(first: &Endpoint, second: &Endpoint) -> Result<bool, Error> {
     first.close().await;
     second.close().await;
     Ok(is_locked && !is_free)
+}
+
+/// Makes sure that the addresses of an end all lead to one server or one cluster.
+///
+/// # Errors
+/// [`Error::NoCluster`] when one does not; when one cannot be reached.
+pub async fn are_one_cluster(end: &Endpoint) -> Result<(), Error> {
+    let each = end.each();
+    let Some((first, others)) = each.split_first() else { return Ok(()) };
+    for other in others {
+        if !are_one(first, other).await? {
+            let (first, other) = (first.to_string(), other.to_string());
+            return Err(Error::NoCluster { first, other });
+        }
+    }
+    Ok(())
 }
 
 /// Looks after a lock until `end`; says why it is lost, if it is.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 pub use error::Error;
 pub use file::LabFile;
-pub use hold::{Hold, LOCK};
+pub use hold::{Hold, LOCK, are_one_cluster};
 
 use crate::mysql::{Endpoint, Session};
 use crate::record::LabFacts;

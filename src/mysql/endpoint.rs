@@ -5,7 +5,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::mysql::Tls;
+use serde::{Deserialize, Serialize};
+
+use crate::mysql::{Cluster, Tls};
 
 /// A password. Shows itself to nobody: `Debug` prints stars and there is no `Display` or `Serialize`.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -30,7 +32,8 @@ impl fmt::Debug for Secret {
 }
 
 /// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Address {
     /// A TCP host and port.
     Tcp {
@@ -56,8 +59,10 @@ impl fmt::Display for Address {
 /// A server's address with the account to use there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it listens.
+    /// Where it listens; the first address of a cluster, or the one connected to.
     pub address: Address,
+    /// The servers that are one with it, itself among them; `None` where it stands alone.
+    pub cluster: Option<Cluster>,
     /// Account name.
     pub user: String,
     /// The account's password.
@@ -76,9 +81,28 @@ impl Endpoint {
     ) -> Self {
         Endpoint {
             address: Address::Tcp { host: host.into(), port },
+            cluster: None,
             user: user.into(),
             password,
             tls: Tls::default(),
+        }
+    }
+
+    /// All addresses as they were given, to be shown and compared.
+    pub fn addresses(&self) -> String {
+        self.cluster.as_ref().map_or_else(|| self.address.to_string(), Cluster::to_string)
+    }
+
+    /// An endpoint for each server of its cluster, which stands alone.
+    pub fn each(&self) -> Vec<Endpoint> {
+        let alone = |address: &Address| Endpoint {
+            address: address.clone(),
+            cluster: None,
+            ..self.clone()
+        };
+        match &self.cluster {
+            Some(cluster) => cluster.addresses().map(alone).collect(),
+            None => vec![self.clone()],
         }
     }
 

@@ -6,6 +6,7 @@
 //! [`binlog`].
 
 pub mod binlog;
+mod cluster;
 mod endpoint;
 mod flavor;
 mod hint;
@@ -19,6 +20,7 @@ mod tls;
 pub mod url;
 pub mod value;
 
+pub use cluster::Cluster;
 pub use endpoint::{Address, Endpoint, Secret};
 pub use flavor::{Flavor, Server};
 pub use hint::hint;

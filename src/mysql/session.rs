@@ -7,9 +7,10 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, DriverError, IoError, Params, Row};
+use mysql_async::{Conn, DriverError, IoError, OptsBuilder, Params, Row};
 
 use crate::error::ErrorClass;
+use crate::mysql::cluster::{Search, Seat};
 use crate::mysql::patience::{
     ANSWER_LIMIT, CLOSE_LIMIT, CONNECT_LIMIT, LOCK_LIMIT, Patience, RETRY_LIMIT,
 };
@@ -21,6 +22,8 @@ pub struct Session {
     conn: Conn,
     server: Server,
     endpoint: Endpoint,
+    /// Kept for as long as the connection.
+    _seat: Option<Seat>,
     /// How long a statement may take; zero once one took longer.
     limit: Duration,
 }
@@ -122,12 +125,12 @@ impl Error {
 
 impl Session {
     /// Connects, sets UTC and `utf8mb4`, and asks the server what it is. One attempt, of at most
-    /// [`CONNECT_LIMIT`].
+    /// [`CONNECT_LIMIT`], at each server of a cluster until one can be reached.
     ///
     /// # Errors
     /// [`Error::Connect`] when there is no connection to be had.
     pub async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
-        Session::connect_with(endpoint, endpoint.opts()).await
+        Session::connect_with(endpoint, |opts| opts).await
     }
 
     /// As [`Session::connect`], tried again for [`RETRY_LIMIT`] where that may help: for a server
@@ -151,17 +154,24 @@ impl Session {
         }
     }
 
-    /// As [`Session::connect`] with options of the caller's, made from [`Endpoint::opts`].
+    /// As [`Session::connect`] with options that the caller makes of [`Endpoint::opts`].
     ///
     /// # Errors
     /// [`Error::Connect`] when there is no connection to be had.
     pub async fn connect_with(
         endpoint: &Endpoint,
-        opts: mysql_async::OptsBuilder,
+        with: impl Fn(OptsBuilder) -> OptsBuilder,
     ) -> Result<Session, Error> {
-        let greeted = admitted(endpoint, opts);
-        let (conn, server) = within_limit(endpoint, CONNECT_LIMIT, greeted).await?;
-        Ok(Session { conn, server, endpoint: endpoint.clone(), limit: ANSWER_LIMIT })
+        let mut search = Search::of(endpoint);
+        let (conn, server) = loop {
+            let at = search.at();
+            match within_limit(at, CONNECT_LIMIT, admitted(at, with(at.opts()))).await {
+                Ok(greeted) => break greeted,
+                Err(error) => search.failed(error)?,
+            }
+        };
+        let (endpoint, seat) = search.found();
+        Ok(Session { conn, server, endpoint, _seat: seat, limit: ANSWER_LIMIT })
     }
 
     /// The statement that sets the state of every connection.
@@ -183,7 +193,7 @@ impl Session {
         &self.server
     }
 
-    /// Where it is.
+    /// Where it is: of a cluster, the server that this connection leads to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -336,7 +346,7 @@ pub(super) async fn within_limit<T>(
 /// Logs in, by another way where the first fails and the endpoint's TLS mode allows one.
 async fn admitted(
     endpoint: &Endpoint,
-    opts: mysql_async::OptsBuilder,
+    opts: OptsBuilder,
 ) -> Result<(Conn, Server), mysql_async::Error> {
     match greet(opts.clone().into()).await {
         Err(error) => match endpoint.tls.after(&error) {

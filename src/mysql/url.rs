@@ -18,7 +18,13 @@ pub struct ServerUrl {
 impl ServerUrl {
     /// The endpoint, with the account's password.
     pub fn endpoint(&self, password: Secret, tls: Tls) -> Endpoint {
-        Endpoint { address: self.address.clone(), user: self.user.clone(), password, tls }
+        Endpoint {
+            address: self.address.clone(),
+            cluster: None,
+            user: self.user.clone(),
+            password,
+            tls,
+        }
     }
 }
 

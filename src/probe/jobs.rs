@@ -185,13 +185,13 @@ async fn statement_count(line: &mut Line) -> Result<Option<u64>, SessionError> {
 }
 
 fn note_statements(state: &State, stage: Stage, all: Option<u64>) {
-    let mut statements = lock(&state.statements);
-    statements.has_counters = Some(all.is_some());
+    let mut counts = lock(&state.statements);
+    counts.uncounted = all.is_none().then_some(statements::NO_COUNTERS);
     let own = state.own_statements.load(Ordering::Relaxed);
     let count = all.map(|all| StatementCount { at: Instant::now(), all, own });
     match stage {
-        Stage::Within => statements.begin = count,
-        Stage::Before | Stage::After => statements.end = count,
+        Stage::Within => counts.begin = count,
+        Stage::Before | Stage::After => counts.end = count,
     }
 }
 

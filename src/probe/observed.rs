@@ -183,8 +183,7 @@ impl Observed {
     fn add_statements(&mut self, state: &State) {
         let statements = lock(&state.statements);
         let (Some(begin), Some(end)) = (statements.begin, statements.end) else {
-            if statements.has_counters == Some(false) {
-                let text = "The target has no Com_* counters: its statements were not counted.";
+            if let Some(text) = statements.uncounted {
                 self.remark(Level::Note, "statements-not-counted", text, String::new());
             }
             return;

@@ -19,7 +19,7 @@ use crate::probe::line::{Failures, Line};
 use crate::probe::observed::{Observed, observe};
 use crate::probe::sample::Sample;
 use crate::probe::state::{Hosts, Stage, State, Watched, lock};
-use crate::probe::{Error, checkpoint, host, marker};
+use crate::probe::{Error, checkpoint, host, marker, statements};
 
 /// What to watch.
 #[derive(Debug, Clone)]
@@ -132,8 +132,13 @@ impl Sampler {
         let (state, cancel) = (&self.state, &self.cancel);
         let line = Line::open(&plan.source).await?;
         self.jobs.spawn(follow_source(line, Arc::clone(state), cancel.clone()));
-        let line = Line::open(&plan.target).await?;
-        self.jobs.spawn(count_statements(line, Arc::clone(state), cancel.clone()));
+        match plan.target.cluster {
+            None => {
+                let line = Line::open(&plan.target).await?;
+                self.jobs.spawn(count_statements(line, Arc::clone(state), cancel.clone()));
+            }
+            Some(_) => lock(&state.statements).uncounted = Some(statements::SEVERAL_ADDRESSES),
+        }
         if let Some(table) = &plan.checkpoint_table {
             let probe = CheckpointProbe {
                 target: Line::open(&plan.target).await?,
@@ -216,7 +221,7 @@ impl Sampler {
         let began = Instant::now();
         let is_open = || {
             let statements = lock(&self.state.statements);
-            let answered = statements.end.is_some() || statements.has_counters == Some(false);
+            let answered = statements.end.is_some() || statements.uncounted.is_some();
             *self.state.stage.borrow() == Stage::After
                 && !answered
                 && self.state.statement_failures.count() == 0

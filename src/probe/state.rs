@@ -110,8 +110,8 @@ pub(super) struct StatementCount {
 pub(super) struct Statements {
     pub(super) begin: Option<StatementCount>,
     pub(super) end: Option<StatementCount>,
-    /// Whether the target has such counters; `None` before it was asked.
-    pub(super) has_counters: Option<bool>,
+    /// Why there is nothing to count, as a sentence, where that is known.
+    pub(super) uncounted: Option<&'static str>,
 }
 
 /// One watched process.

@@ -23,6 +23,13 @@ const COUNTED: [&str; 13] = [
     "Com_rollback",
 ];
 
+/// What is said where there are none.
+pub(super) const NO_COUNTERS: &str =
+    "The target has no Com_* counters: its statements were not counted.";
+/// What is said of a cluster.
+pub(super) const SEVERAL_ADDRESSES: &str = "The target has several addresses, which may lead to one \
+    server or to several: its statements were not counted.";
+
 /// The sum of the counters; `None` on a server that has none of them.
 pub(super) async fn count(session: &mut Session) -> Result<Option<u64>, SessionError> {
     let rows = session.rows("SHOW GLOBAL STATUS LIKE 'Com\\_%'").await?;

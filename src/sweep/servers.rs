@@ -206,7 +206,7 @@ pub(super) fn could_be_same(
         return Ok(Err(other_kind(before, kind)));
     }
     let now = match lab {
-        Some(lab) => [lab.source.address.to_string(), lab.target.address.to_string()],
+        Some(lab) => [lab.source.addresses(), lab.target.addresses()],
         None => {
             let chosen = sandbox::choose(settings)?;
             [chosen.source.to_string(), chosen.target.to_string()]

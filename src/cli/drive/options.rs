@@ -120,6 +120,7 @@ impl Arguments {
         let (user, password) = (self.user.clone(), Secret::default());
         Password::of(self.password_env.as_deref(), self.password_prompt).give(Endpoint {
             address,
+            cluster: None,
             user,
             password,
             tls: Tls::default(),

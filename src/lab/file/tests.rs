@@ -53,6 +53,20 @@ fn a_whole_file_is_understood() {
 }
 
 #[test]
+fn a_target_may_have_several_addresses() {
+    let file = parse(&format!(
+        "[source]\nurl = \"mysql://u@h\"\n{TARGET}addresses = [\"[::1]\", \"b:4\"]"
+    ));
+    let file = file.expect("a lab");
+    assert_eq!(file.source.addresses(), "h:3306");
+    for end in [&file.target, &file.target_for_pipeline] {
+        assert_eq!(end.addresses(), "db:4000, [::1]:3306, b:4");
+        let each: Vec<_> = end.each().iter().map(Endpoint::to_string).collect();
+        assert_eq!(each, ["root@db:4000", "root@[::1]:3306", "root@b:4"]);
+    }
+}
+
+#[test]
 fn refusals_show_place_and_remedy() {
     let source = |lines: &str| format!("[source]\nurl = \"mysql://u@h\"\n{lines}\n{TARGET}");
     for (text, wanted) in [
@@ -71,7 +85,11 @@ fn refusals_show_place_and_remedy() {
         (source("tls = { c = 1 }"), "allowed here: mode, ca, cert, key"),
         (source("[lab]"), "allowed here: source, target, dm, prometheus"),
         (source("[dm]\nmasters = [\"10.0.0.1\"]"), "does not begin with http://"),
-        ("[source]\nurl = [\"mysql://u@h\"]\n".to_owned(), "an end has one address"),
+        ("[source]\nurl = [\"mysql://u@h\"]\n".to_owned(), "further addresses of a target"),
+        (source("addresses = [\"h\"]"), "unknown key \"addresses\""),
+        (source("") + "addresses = [\"x\", \"db:4000\"]", "db:4000 is named twice"),
+        (source("") + "addresses = [\"x:y\"]", "\"y\" is no port"),
+        (source("") + "seen-by-pipeline = \"x\"\naddresses = [\"y\"]", "leave one of them out"),
         ("[source]\nurl = 5\n".to_owned(), "lab.toml:2:7: "),
         (TARGET.to_owned(), "key \"source\" is missing"),
         ("[source]\nurl = \"mysql://u@/s\"\ntls = {}\n[target]\n".to_owned(), "\"url\" is missing"),

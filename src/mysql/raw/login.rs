@@ -40,7 +40,7 @@ const SEND_KEY: u8 = 0x02;
 pub(super) async fn log_in(endpoint: &Endpoint) -> Result<Raw> {
     let stream = Stream::open(endpoint).await.map_err(lost)?;
     let (frames, out) = Default::default();
-    let mut raw = Raw { stream, frames, out, endpoint: endpoint.clone(), owed: true };
+    let mut raw = Raw { stream, frames, out, endpoint: endpoint.clone(), _seat: None, owed: true };
     let packet = raw.answer_packet().await?;
     let handshake = ParseBuf(packet).parse::<HandshakePacket<'_>>(())?;
     // Longer by its terminator.

@@ -20,6 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::frames::Frames;
 use self::stream::Stream;
+use crate::mysql::cluster::{Search, Seat};
 use crate::mysql::patience::CONNECT_LIMIT;
 use crate::mysql::session::{self, shorten};
 use crate::mysql::{Endpoint, Session};
@@ -40,6 +41,8 @@ pub struct Raw {
     /// Packets to send.
     out: Vec<u8>,
     endpoint: Endpoint,
+    /// Kept for as long as the connection.
+    _seat: Option<Seat>,
     /// Whether an answer is owed: what was sent has not been answered to its end.
     owed: bool,
 }
@@ -70,17 +73,26 @@ pub struct Answer {
 }
 
 impl Raw {
-    /// Connects and sets the session's state as [`Session::connect`] does. One attempt.
+    /// Connects and sets the session's state as [`Session::connect`] does. One attempt, at
+    /// each server of a cluster until one can be reached.
     ///
     /// # Errors
     /// [`session::Error::Connect`] when there is no connection to be had.
     pub async fn connect(endpoint: &Endpoint) -> std::result::Result<Raw, session::Error> {
-        let greeted = async {
-            let mut raw = login::log_in(endpoint).await?;
-            raw.query(&Session::state()).await?;
-            Ok(raw)
+        let mut search = Search::of(endpoint);
+        let raw = loop {
+            let greeted = async {
+                let mut raw = login::log_in(search.at()).await?;
+                raw.query(&Session::state()).await?;
+                Ok(raw)
+            };
+            match session::within_limit(search.at(), CONNECT_LIMIT, greeted).await {
+                Ok(raw) => break raw,
+                Err(error) => search.failed(error)?,
+            }
         };
-        session::within_limit(endpoint, CONNECT_LIMIT, greeted).await
+        let (_, seat) = search.found();
+        Ok(Raw { _seat: seat, ..raw })
     }
 
     /// Has a statement prepared.

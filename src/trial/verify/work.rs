@@ -44,7 +44,7 @@ impl SessionPair {
 /// PAD_CHAR_TO_FULL_LENGTH, PIPES_AS_CONCAT and ANSI_QUOTES would change what expressions mean.
 /// Statements differ in their literals, so that none is worth keeping prepared.
 async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
-    let mut session = Session::connect_with(endpoint, endpoint.opts().stmt_cache_size(0)).await?;
+    let mut session = Session::connect_with(endpoint, |opts| opts.stmt_cache_size(0)).await?;
     session.wait_up_to(WORK_LIMIT);
     session.execute("SET SESSION sql_mode = '', net_write_timeout = 600").await?;
     Ok(session)

@@ -143,7 +143,7 @@ async fn assert_gone(id: u32) {
 #[test]
 fn the_process_ends_when_its_parent_is_killed() {
     // It is held, so it never connects.
-    let server = r#"{"host":"127.0.0.1","port":1,"user":"root"}"#;
+    let server = r#"{"address":{"host":"127.0.0.1","port":1},"user":"root"}"#;
     let folder = tempfile::tempdir().expect("folder");
     let order = format!(
         r#"{{"settings":{{}},"name":"x","source":{server},"target":{server},"schemas":[],"#

@@ -2,6 +2,7 @@
 //!
 //! Runs write schema `dmbench` and hold one lock, so that one test at a time has a pair of servers.
 
+mod addresses;
 mod clean;
 mod interrupt;
 mod lock;
@@ -12,7 +13,7 @@ mod secrets;
 mod tls;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use dmbench::mysql::{Address, Endpoint, Flavor, Secret, Session};
@@ -125,12 +126,24 @@ impl Desk {
         fs::read_to_string(self.path().join("stderr")).unwrap_or_default()
     }
 
-    /// The only run's record and folder.
+    /// The only run's record.
     fn run_json(&self) -> serde_json::Value {
-        let run = fs::read_dir(self.path().join("out")).expect("out").next().expect("a run");
-        let text = fs::read_to_string(run.expect("entry").path().join("run.json"));
-        serde_json::from_str(&text.expect("run.json")).expect("JSON")
+        json(&only(&self.path().join("out")).join("run.json"))
     }
+
+    /// The only trial's record.
+    fn trial_json(&self) -> serde_json::Value {
+        json(&only(&only(&self.path().join("out")).join("trials")))
+    }
+}
+
+/// What is alone in a folder.
+fn only(folder: &Path) -> PathBuf {
+    fs::read_dir(folder).expect("a folder").next().expect("an entry").expect("an entry").path()
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("read")).expect("JSON")
 }
 
 /// Schemas with dmbench's names.

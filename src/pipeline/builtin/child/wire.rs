@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ErrorClass;
-use crate::mysql::{Address, Endpoint, Secret, Tls};
+use crate::mysql::{Address, Cluster, Endpoint, Secret, Tls};
 use crate::pipeline::builtin::Settings;
 use crate::pipeline::{Context, How, Progress, Start, UnitEvent};
 
@@ -67,12 +67,10 @@ impl Order {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Server {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    socket: Option<PathBuf>,
-    #[serde(default)]
-    host: String,
-    #[serde(default)]
-    port: u16,
+    address: Address,
+    /// The addresses of its cluster; empty where it stands alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    cluster: Vec<Address>,
     user: String,
     #[serde(default)]
     password: String,
@@ -82,17 +80,12 @@ struct Server {
 
 impl From<&Endpoint> for Server {
     fn from(endpoint: &Endpoint) -> Server {
-        let (socket, host, port) = match &endpoint.address {
-            Address::Tcp { host, port } => (None, host.clone(), *port),
-            Address::Socket(path) => (Some(path.clone()), String::new(), 0),
-        };
-        let password = endpoint.password.expose().to_owned();
+        let cluster = endpoint.cluster.iter().flat_map(Cluster::addresses).cloned().collect();
         Server {
-            socket,
-            host,
-            port,
+            address: endpoint.address.clone(),
+            cluster,
             user: endpoint.user.clone(),
-            password,
+            password: endpoint.password.expose().to_owned(),
             tls: endpoint.tls.clone(),
         }
     }
@@ -100,11 +93,10 @@ impl From<&Endpoint> for Server {
 
 impl Server {
     fn endpoint(&self) -> Endpoint {
+        let cluster = (!self.cluster.is_empty()).then(|| Cluster::new(self.cluster.clone()));
         Endpoint {
-            address: match &self.socket {
-                Some(path) => Address::Socket(path.clone()),
-                None => Address::Tcp { host: self.host.clone(), port: self.port },
-            },
+            address: self.address.clone(),
+            cluster,
             user: self.user.clone(),
             password: Secret::new(self.password.clone()),
             tls: self.tls.clone(),
@@ -192,10 +184,12 @@ mod tests {
             name: "a".into(),
             source: Endpoint {
                 tls: Tls { mode: TlsMode::VerifyCa, ca: Some("/ca.pem".into()), ..Tls::default() },
+                cluster: Some(Cluster::new([Address::Tcp { host: "::1".into(), port: 4000 }])),
                 ..Endpoint::tcp("127.0.0.1", 3306, "bench", Secret::new("s\"e\\c\n"))
             },
             target: Endpoint {
                 address: Address::Socket("/tmp/t.sock".into()),
+                cluster: None,
                 user: "root".into(),
                 password: Secret::default(),
                 tls: Tls::default(),

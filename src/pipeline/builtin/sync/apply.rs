@@ -169,8 +169,7 @@ impl Applier for SqlApplier {
 /// A connection set up for applying.
 pub(super) async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
     // Matched rows, not changed ones: an UPDATE to the same values is no mismatch.
-    let opts = endpoint.opts().client_found_rows(true);
-    let mut session = Session::connect_with(endpoint, opts).await?;
+    let mut session = Session::connect_with(endpoint, |opts| opts.client_found_rows(true)).await?;
     session.wait_up_to(APPLY_LIMIT);
     session
         .execute(&format!(
