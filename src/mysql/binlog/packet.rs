@@ -1,6 +1,8 @@
 //! The bodies of single events, read from bytes that may be anything.
 
 use crate::mysql::binlog::cursor::{Cursor, Short};
+use crate::mysql::binlog::deflated::inflate;
+use crate::mysql::binlog::row::Kind;
 
 /// Event type codes: MySQL's, then MariaDB's own from 160.
 pub(super) mod kind {
@@ -40,6 +42,35 @@ pub(super) mod kind {
     pub(crate) const MARIADB_GTID: u8 = 162;
     pub(crate) const MARIADB_GTID_LIST: u8 = 163;
     pub(crate) const MARIADB_START_ENCRYPTION: u8 = 164;
+    pub(crate) const MARIADB_QUERY_COMPRESSED: u8 = 165;
+}
+
+/// How the rows of an event are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowsForm {
+    pub(super) kind: Kind,
+    /// Extra data stands ahead of the columns: version 2 of the events.
+    pub(super) extra: bool,
+    /// The images are deflated by MariaDB.
+    pub(super) deflated: bool,
+}
+
+/// What the code of an event says of its rows; `None` for events without rows.
+pub(super) fn rows_form(code: u8) -> Option<RowsForm> {
+    let (kind, extra, deflated) = match code {
+        kind::WRITE_ROWS_V1 => (Kind::Insert, false, false),
+        kind::UPDATE_ROWS_V1 => (Kind::Update, false, false),
+        kind::DELETE_ROWS_V1 => (Kind::Delete, false, false),
+        kind::WRITE_ROWS => (Kind::Insert, true, false),
+        kind::UPDATE_ROWS | kind::PARTIAL_UPDATE_ROWS => (Kind::Update, true, false),
+        kind::DELETE_ROWS => (Kind::Delete, true, false),
+        // MariaDB's compressed ones, of version 1 and 2.
+        166 | 169 => (Kind::Insert, code > 168, true),
+        167 | 170 => (Kind::Update, code > 168, true),
+        168 | 171 => (Kind::Delete, code > 168, true),
+        _ => return None,
+    };
+    Some(RowsForm { kind, extra, deflated })
 }
 
 /// A statement in the binlog.
@@ -47,10 +78,28 @@ pub(super) mod kind {
 pub(super) struct Query {
     pub(super) schema: String,
     pub(super) sql: Vec<u8>,
+    pub(super) origin: Origin,
+}
+
+/// What was set where a statement was executed, as far as its meaning depends on it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// `sql_mode` as the server's bits; `None` where the event does not say.
+    pub sql_mode: Option<u64>,
+    /// `time_zone`; only where the statement used it.
+    pub time_zone: Option<String>,
 }
 
 pub(super) fn query(body: &[u8]) -> Result<Query, Short> {
     statement(body, 0)
+}
+
+/// The same with its text deflated by MariaDB.
+pub(super) fn deflated_query(body: &[u8]) -> Result<Query, Short> {
+    let Query { schema, sql: deflated, origin } = statement(body, 0)?;
+    let mut sql = Vec::new();
+    inflate(&deflated, &mut sql)?;
+    Ok(Query { schema, sql, origin })
 }
 
 /// The statement of LOAD DATA, with a file number, two offsets and a flag in its head.
@@ -65,10 +114,46 @@ fn statement(body: &[u8], more_head: usize) -> Result<Query, Short> {
     cursor.take(2)?;
     let status_length = cursor.le(2)? as usize;
     cursor.take(more_head)?;
-    cursor.take(status_length)?;
+    let origin = origin(cursor.take(status_length)?);
     let schema = String::from_utf8_lossy(cursor.take(schema_length)?).into_owned();
     cursor.u8()?;
-    Ok(Query { schema, sql: cursor.rest().to_vec() })
+    Ok(Query { schema, sql: cursor.rest().to_vec(), origin })
+}
+
+/// Reads the variables ahead of a statement up to the first that is not known: servers write them in
+/// the order of their codes, and those of later versions come last.
+fn origin(variables: &[u8]) -> Origin {
+    let mut origin = Origin::default();
+    let mut cursor = Cursor::new(variables);
+    while origin.read(&mut cursor).is_ok() {}
+    origin
+}
+
+impl Origin {
+    /// Codes by `Query_event` in MySQL's `statement_events.h`; MariaDB has the same up to 13.
+    fn read(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Short> {
+        let length = match cursor.u8()? {
+            // flags
+            0 => 4,
+            1 => {
+                self.sql_mode = Some(cursor.le(8)?);
+                0
+            }
+            // increment and offset of AUTO_INCREMENT; character sets
+            3 => 4,
+            4 => 6,
+            5 => {
+                let length = cursor.u8()?.into();
+                let zone = cursor.take(length)?;
+                self.time_zone = Some(String::from_utf8_lossy(zone).into_owned());
+                0
+            }
+            // catalog
+            6 => cursor.u8()?.into(),
+            _ => return Err(Short),
+        };
+        cursor.take(length).map(drop)
+    }
 }
 
 /// The file and offset that a rotate event names.

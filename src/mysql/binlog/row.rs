@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::mysql::binlog::cursor::{Cursor, Short};
+use crate::mysql::binlog::deflated::inflate;
 use crate::mysql::binlog::error::Error;
 use crate::mysql::binlog::json;
+use crate::mysql::binlog::packet::RowsForm;
 use crate::mysql::binlog::table_map::{Codec, Layout, TableMap};
 use crate::mysql::value::{DateTime, Value};
 
@@ -41,14 +43,14 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Reads the head of a rows event. `extra` tells version 2 events, which carry extra data. The
-    /// table's number is in the first six bytes; `map` must be its map.
+    /// Reads the head of a rows event, and inflates the rest where it is deflated. The table's number
+    /// is in the first six bytes; `map` must be its map.
     pub(super) fn parse(
         map: Arc<TableMap>,
-        kind: Kind,
-        extra: bool,
-        body: Vec<u8>,
+        form: RowsForm,
+        mut body: Vec<u8>,
     ) -> Result<Rows, Short> {
+        let RowsForm { kind, extra, deflated } = form;
         let mut cursor = Cursor::new(&body);
         cursor.take(8)?;
         if extra {
@@ -68,6 +70,10 @@ impl Rows {
             after = cursor.take(bitmap)?.to_vec();
         }
         let images = body.len() - cursor.rest().len();
+        if deflated {
+            let record = body.split_off(images);
+            inflate(&record, &mut body)?;
+        }
         Ok(Rows { map, kind, body, images, present: [before, after], at: images, refusal: None })
     }
 

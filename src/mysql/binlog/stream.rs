@@ -13,8 +13,8 @@ use mysql_common::binlog::events::{Event as WireEvent, GtidEvent, TransactionPay
 
 use crate::mysql::binlog::cursor::Short;
 use crate::mysql::binlog::error::Error;
-use crate::mysql::binlog::packet::{self, kind};
-use crate::mysql::binlog::row::{Kind, Rows};
+use crate::mysql::binlog::packet::{self, Origin, RowsForm, kind};
+use crate::mysql::binlog::row::Rows;
 use crate::mysql::binlog::table_map::TableMap;
 use crate::mysql::{Endpoint, Flavor, Position, Session};
 
@@ -50,6 +50,8 @@ pub enum Event {
         sql: String,
         /// Whether the text is exact.
         is_utf8: bool,
+        /// What was set where it was executed.
+        origin: Origin,
         /// Whether it stands inside a transaction.
         in_transaction: bool,
         /// Where the next event begins.
@@ -190,11 +192,6 @@ impl Stream {
                 self.map(body)?;
                 Ok(None)
             }
-            kind::WRITE_ROWS_V1 | kind::WRITE_ROWS => self.rows(Kind::Insert, kind, body),
-            kind::UPDATE_ROWS_V1 | kind::UPDATE_ROWS | kind::PARTIAL_UPDATE_ROWS => {
-                self.rows(Kind::Update, kind, body)
-            }
-            kind::DELETE_ROWS_V1 | kind::DELETE_ROWS => self.rows(Kind::Delete, kind, body),
             kind::GTID | kind::ANONYMOUS_GTID => {
                 self.commit_time_us = packet::commit_time(body).filter(|&time| time > 0);
                 Ok(None)
@@ -211,13 +208,18 @@ impl Stream {
             kind::XID => Ok(Some(self.commit(seconds))),
             kind::XA_PREPARE => Ok(Some(self.commit(seconds))),
             kind::QUERY => self.query(packet::query(body), seconds),
+            kind::MARIADB_QUERY_COMPRESSED => self.query(packet::deflated_query(body), seconds),
             kind::EXECUTE_LOAD_QUERY => self.query(packet::load_query(body), seconds),
             kind::TRANSACTION_PAYLOAD => {
                 // The driver passes the events inside on, but says nothing when it cannot.
+                let malformed = |why: String| self.malformed("compressed transaction", why);
                 let payload = event
                     .read_event::<TransactionPayloadEvent<'_>>()
-                    .map_err(|e| self.malformed("compressed transaction", e))?;
-                self.payload = payload.uncompressed_size();
+                    .map_err(|e| malformed(e.to_string()))?;
+                self.payload = match payload.uncompressed_size() {
+                    0 => return Err(malformed("it holds nothing".to_owned())),
+                    size => size,
+                };
                 Ok(None)
             }
             // The first one names the file that was asked for, and MariaDB appends a checksum that
@@ -237,7 +239,10 @@ impl Stream {
             kind::HEARTBEAT if !self.in_transaction => {
                 Ok(Some(Event::Idle { end: self.position.clone() }))
             }
-            _ => self.other(kind, header.flags_raw()),
+            _ => match packet::rows_form(kind) {
+                Some(form) => self.rows(form, kind, body),
+                None => self.other(kind, header.flags_raw()),
+            },
         }
     }
 
@@ -248,7 +253,8 @@ impl Stream {
         let size = u64::from(header.event_size());
         if self.payload > 0 {
             // Inside a compressed transaction: the position is already behind all of it.
-            self.payload = self.payload.saturating_sub(size);
+            self.payload = left_of_payload(self.payload, header.event_type_raw(), size)
+                .map_err(|why| self.malformed("compressed transaction", why))?;
             return Ok(());
         }
         let kind = header.event_type_raw();
@@ -284,7 +290,7 @@ impl Stream {
         Ok(())
     }
 
-    fn rows(&self, kind: Kind, code: u8, body: &[u8]) -> Result<Option<Event>, Error> {
+    fn rows(&self, form: RowsForm, code: u8, body: &[u8]) -> Result<Option<Event>, Error> {
         let refusal = if code == kind::PARTIAL_UPDATE_ROWS {
             Some(
                 "the source's binlog_row_value_options must be empty: it holds a partial JSON update",
@@ -292,15 +298,13 @@ impl Stream {
         } else {
             self.in_xa.then_some("XA transactions are not replicated")
         };
-        // Version 2 of the events carries extra data.
-        let extra = code >= kind::WRITE_ROWS;
         let id = body.get(..6).map_or(0, |id| {
             id.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
         });
         let Some((_, map)) = self.maps.get(&id) else {
             return Err(self.malformed("rows", format!("no table map with number {id}")));
         };
-        Rows::parse(Arc::clone(map), kind, extra, body.to_vec())
+        Rows::parse(Arc::clone(map), form, body.to_vec())
             .map(|rows| Some(Event::Rows(rows.refused(refusal))))
             .map_err(|Short| self.malformed("rows", format!("table {}", map.name())))
     }
@@ -366,6 +370,7 @@ impl Stream {
             schema: query.schema,
             sql,
             is_utf8,
+            origin: query.origin,
             in_transaction: self.in_transaction,
             end: self.position.clone(),
             commit_time_us,
@@ -396,10 +401,6 @@ impl Stream {
             kind::INCIDENT => {
                 Err(self.unsupported("an incident", "the source lost events; copy the data anew"))
             }
-            165..=171 => Err(self.unsupported(
-                "a compressed event of MariaDB",
-                "switch log_bin_compress off on the source",
-            )),
             _ if flags & IGNORABLE != 0 => Ok(self.passed()),
             unknown => Err(self.unsupported(
                 &format!("an event of unknown type {unknown}"),
@@ -425,6 +426,29 @@ impl Stream {
     }
 }
 
+/// Bytes of a compressed transaction still to come behind an event of this kind and size. The driver
+/// passes over a payload that it cannot read, or the rest of one, without a word; what comes next
+/// then is an event that no payload holds.
+fn left_of_payload(payload: u64, kind: u8, size: u64) -> Result<u64, String> {
+    let stands_outside = matches!(
+        kind,
+        kind::GTID
+            | kind::ANONYMOUS_GTID
+            | kind::GTID_TAGGED
+            | kind::TRANSACTION_PAYLOAD
+            | kind::HEARTBEAT
+            | kind::HEARTBEAT_V2
+            | kind::ROTATE
+            | kind::STOP
+            | kind::FORMAT_DESCRIPTION
+            | kind::PREVIOUS_GTIDS
+    );
+    match payload.checked_sub(size) {
+        Some(left) if !stands_outside => Ok(left),
+        _ => Err(format!("{payload} bytes of its events cannot be read")),
+    }
+}
+
 /// An event's end offset, of which the binlog keeps 32 bits: a file with a large transaction may be
 /// longer. Offsets only rise within a file, so one far below the last has begun anew.
 fn widened(low_bits: u64, last: u64) -> u64 {
@@ -441,6 +465,17 @@ fn starts_with(sql: &[u8], words: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_compressed_transaction_is_never_cut_short_unseen() {
+        assert_eq!(left_of_payload(300, kind::TABLE_MAP, 50), Ok(250));
+        assert_eq!(left_of_payload(31, kind::XID, 31), Ok(0));
+        for outside in [kind::GTID, kind::TRANSACTION_PAYLOAD, kind::HEARTBEAT, kind::ROTATE] {
+            let why = left_of_payload(300, outside, 50).expect_err("events are missing");
+            assert!(why.contains("300 bytes"), "{why}");
+        }
+        left_of_payload(30, kind::XID, 31).expect_err("longer than the payload said");
+    }
 
     #[test]
     fn offsets_go_on_behind_four_gib() {

@@ -127,10 +127,10 @@ pub(super) fn compression(scene: &Scene) -> Vec<Check> {
     }
     let off = |name: &str| format!("SET GLOBAL {name} = OFF");
     vec![if scene.source.is_on("log_bin_compress") {
-        Check::fail(
+        Check::warn(
             CODE,
             SOURCE,
-            "log_bin_compress is on: sync cannot read MariaDB's compressed events",
+            "log_bin_compress is on: it costs the source CPU, and DM does not read such events",
             off("log_bin_compress"),
         )
     } else if scene.source.is_on("binlog_transaction_compression") {

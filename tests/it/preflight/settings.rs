@@ -46,7 +46,7 @@ const MYSQL: [Case; 7] = [
 ];
 
 const MARIADB: [Case; 2] = [
-    ("log_bin_compress", "ON", "OFF", End::Source, "fail binlog-compression source"),
+    ("log_bin_compress", "ON", "OFF", End::Source, "warn binlog-compression source"),
     ("expire_logs_days", "0.00002", "0", End::Source, "fail binlog-retention source"),
 ];
 

@@ -3,6 +3,7 @@
 mod crash;
 mod ddl_crash;
 mod definition;
+mod events;
 mod keys;
 mod knobs;
 mod order;

@@ -14,7 +14,8 @@ use crate::stats::Histogram;
 
 /// Strict, so that nothing is cut silently, but zero dates, impossible dates and a 0 in an
 /// AUTO_INCREMENT column come in as the source has them.
-const SQL_MODE: &str = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES";
+pub(super) const SET_STATE: &str = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', \
+     time_zone = '+00:00', foreign_key_checks = 0, autocommit = 1";
 
 /// What executing a batch took.
 #[derive(Debug, Default)]
@@ -171,11 +172,7 @@ pub(super) async fn connect(endpoint: &Endpoint) -> Result<Session, Error> {
     // Matched rows, not changed ones: an UPDATE to the same values is no mismatch.
     let mut session = Session::connect_with(endpoint, |opts| opts.client_found_rows(true)).await?;
     session.wait_up_to(APPLY_LIMIT);
-    session
-        .execute(&format!(
-            "SET SESSION sql_mode = '{SQL_MODE}', foreign_key_checks = 0, autocommit = 1"
-        ))
-        .await?;
+    session.execute(SET_STATE).await?;
     // Rows are found by their keys, so nothing needs gap locks, over which workers would deadlock.
     session
         .execute(if session.server().flavor == Flavor::Tidb {

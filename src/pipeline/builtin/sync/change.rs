@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::mysql::Position;
-use crate::mysql::binlog::{Kind, Row};
+use crate::mysql::binlog::{Kind, Origin, Row};
 use crate::mysql::value::Value;
 use crate::pipeline::builtin::sync::ddl::Definition;
 use crate::pipeline::builtin::sync::error::Error;
@@ -106,6 +106,8 @@ pub(super) struct Ddl {
     pub(super) schema: String,
     /// Text.
     pub(super) sql: String,
+    /// What was set where it was executed.
+    pub(super) origin: Origin,
     /// What it does, and the tables that it names.
     pub(super) definition: Definition,
     /// Where the next event begins.

@@ -49,7 +49,7 @@ pub(super) fn meaning(sql: &str, schema: &str, schemas: &[String]) -> Meaning {
     let tokens = tokens(sql);
     let mut words = Words { tokens: &tokens, schema };
     let replicated = |schema: &str| schemas.iter().any(|known| known == schema);
-    let verb = words.next_word();
+    let verb = words.verb();
     match verb.as_str() {
         "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "LOAD" | "WITH"
             if replicated(schema) || words.qualify(replicated) =>
@@ -69,6 +69,20 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
+    /// The word that tells what the statement is, behind MariaDB's `SET STATEMENT … FOR`: a target of
+    /// another flavour refuses that prefix, and so the statement, by itself.
+    fn verb(&mut self) -> String {
+        let is = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.eq_ignore_ascii_case(word));
+        if let [set, statement, rest @ ..] = self.tokens
+            && is(set, "SET")
+            && is(statement, "STATEMENT")
+            && let Some(end) = rest.iter().position(|token| is(token, "FOR"))
+        {
+            self.tokens = &rest[end + 1..];
+        }
+        self.next_word()
+    }
+
     fn next_word(&mut self) -> String {
         match self.tokens.split_first() {
             Some((Token::Word(word), rest)) => {
@@ -348,6 +362,7 @@ mod tests {
             "DROP INDEX `i` ON bench.t",
             "ALTER DATABASE bench CHARACTER SET utf8mb4",
             "CREATE OR REPLACE TABLE t (a INT)",
+            "SET STATEMENT max_statement_time=0, sql_mode='FOR' FOR ALTER TABLE t ADD c INT",
         ] {
             assert!(matches!(of(sql), Meaning::Execute(_)), "{sql}");
         }
@@ -378,6 +393,8 @@ mod tests {
             "FLUSH LOGS",
             "CREATE DATABASE bench",
             "DROP DATABASE other",
+            "SET STATEMENT max_statement_time=0 FOR ANALYZE TABLE t",
+            "SET STATEMENT",
             "",
         ] {
             assert_eq!(of(sql), Meaning::Nothing, "{sql}");
@@ -392,6 +409,7 @@ mod tests {
         for sql in [
             "INSERT INTO t VALUES (1)",
             "update t set a = 1",
+            "set statement sort_buffer_size = 100000 for DELETE FROM t",
             "DROP DATABASE bench",
             "RENAME TABLE t TO other.t",
             "CREATE TABLE `t` (`a` int) START TRANSACTION",

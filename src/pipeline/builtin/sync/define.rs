@@ -19,6 +19,7 @@ use crate::pipeline::builtin::sync::ddl::{Action, Name};
 use crate::pipeline::builtin::sync::dispatch::Dispatcher;
 use crate::pipeline::builtin::sync::error::Error;
 use crate::pipeline::builtin::sync::key::Hasher64;
+use crate::pipeline::builtin::sync::origin;
 use crate::pipeline::builtin::sync::retry::Retry;
 use crate::pipeline::builtin::sync::stage::count;
 
@@ -183,8 +184,16 @@ impl Definer for SqlDefiner {
             let used = format!("USE {}", quote_name(&ddl.schema));
             self.session.execute(&used).await.map_err(error)?;
         }
-        self.session.execute(&ddl.sql).await.map_err(error)?;
-        Ok(())
+        let there = origin::settings(&ddl.origin);
+        if let Some(set) = &there {
+            self.session.execute(set).await.map_err(error)?;
+        }
+        let done = self.session.execute(&ddl.sql).await;
+        if there.is_some() {
+            // How the target shows a definition depends on the mode, and marks are compared.
+            self.session.execute(apply::SET_STATE).await.map_err(error)?;
+        }
+        done.map(drop).map_err(error)
     }
 
     async fn recover(&mut self) -> Result<(), Error> {

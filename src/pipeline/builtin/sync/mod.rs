@@ -30,6 +30,7 @@ mod key;
 mod ladder;
 #[cfg(test)]
 mod memory;
+mod origin;
 mod plan;
 mod reader;
 mod retry;

@@ -189,13 +189,14 @@ impl LiveChanges {
     }
 
     fn statement(&mut self, statement: Statement) -> Result<Option<Change>, Error> {
-        let Statement { schema, sql, is_utf8, in_transaction, end } = statement;
+        let Statement { schema, sql, origin, is_utf8, in_transaction, end } = statement;
         let why = match meaning(&sql, &schema, &self.origin.schemas) {
             Meaning::Nothing if in_transaction => return Ok(None),
             Meaning::Nothing => return Ok(Some(Change::Passed { end: self.boundary(end) })),
             Meaning::Execute(definition) if is_utf8 && !in_transaction => {
                 let end = self.boundary(end);
-                return Ok(Some(Change::Ddl(Ddl { schema, sql, definition, end, executed: None })));
+                let ddl = Ddl { schema, sql, origin, definition, end, executed: None };
+                return Ok(Some(Change::Ddl(ddl)));
             }
             Meaning::Execute(_) if is_utf8 => "it stands inside a transaction",
             Meaning::Execute(_) => "it is no UTF-8",
@@ -210,6 +211,7 @@ impl LiveChanges {
 struct Statement {
     schema: String,
     sql: String,
+    origin: binlog::Origin,
     is_utf8: bool,
     in_transaction: bool,
     end: Position,
@@ -236,8 +238,8 @@ impl ChangeStream for LiveChanges {
                         Change::Passed { end }
                     });
                 }
-                Event::Statement { schema, sql, is_utf8, in_transaction, end, .. } => {
-                    let statement = Statement { schema, sql, is_utf8, in_transaction, end };
+                Event::Statement { schema, sql, origin, is_utf8, in_transaction, end, .. } => {
+                    let statement = Statement { schema, sql, origin, is_utf8, in_transaction, end };
                     if let Some(change) = self.statement(statement)? {
                         return Ok(change);
                     }
