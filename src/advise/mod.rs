@@ -209,6 +209,34 @@ mod tests {
     }
 
     #[test]
+    fn retries_are_told_by_class_and_what_they_mean() {
+        let (run, mut trials) = example::worker_sweep();
+        let of_trial = |conflict: f64, connection: f64| {
+            let each = [("", conflict + connection), (".conflict", conflict)];
+            each.into_iter().chain([(".connection", connection), (".busy", 0.0)]).map(
+                |(class, count)| {
+                    let name = format!("{}{class}", name::SYNC_RETRIES);
+                    Metric::number(&name, "transactions", Better::Lower, count)
+                },
+            )
+        };
+        let told = |trials: &[Trial]| {
+            of(&run, trials).findings.into_iter().find(|f| f.code == "sync-retries")
+        };
+        trials[0].metrics.extend(of_trial(0.0, 0.0));
+        assert_eq!(told(&trials), None);
+        trials[1].metrics.extend(of_trial(3.0, 0.0));
+        let found = told(&trials).expect("told");
+        assert!(found.evidence.starts_with("3 retries in 1 of 15 trials"), "{found:?}");
+        assert!(found.evidence.ends_with("3 conflicts, 0 lost connections, 0 busy servers"));
+        assert_eq!(found.level, Level::Note);
+        trials[2].metrics.extend(of_trial(1.0, 2.0));
+        let found = told(&trials).expect("told");
+        assert!(found.evidence.starts_with("6 retries in 2 of 15 trials"), "{found:?}");
+        assert_eq!(found.level, Level::Warning, "an outage is in the figures");
+    }
+
+    #[test]
     fn busy_cores_are_told_by_whose_servers_share_them() {
         let (mut run, mut trials) = example::worker_sweep();
         let machine = format!("{}.machine", name::CPU);

@@ -72,6 +72,10 @@ pub const TRANSIENT_CODES: [u16; 21] = [
     9005, 9007, 9008, 9010, 9011,
 ];
 
+/// Those of them that say that something else wanted the same rows: deadlock, lock wait, record changed
+/// meanwhile, write conflict, locks not resolved in time, retryable transaction.
+pub const CONFLICT_CODES: [u16; 8] = [1020, 1205, 1213, 8002, 8005, 8022, 9004, 9007];
+
 /// Error codes with which the session is at its end although the server still said so: shutdown,
 /// trouble with the network, killed (MySQL during a statement and between two, MariaDB), idle too
 /// long, and TiDB's undetermined result of a commit. What became of the statement is open.
@@ -84,6 +88,11 @@ impl Error {
             mysql_async::Error::Server(error) => Some(error.code),
             _ => None,
         }
+    }
+
+    /// Whether another transaction was in the way.
+    pub fn is_conflict(&self) -> bool {
+        self.code().is_some_and(|code| CONFLICT_CODES.contains(&code))
     }
 
     /// Whether the connection is of no use any more.

@@ -13,5 +13,5 @@ mod settings;
 pub use any::{AnyPipeline, Context, How, Start};
 pub use error::Error;
 pub use idle::Idle;
-pub use progress::{Progress, Stage, State, Unit, UnitEvent};
+pub use progress::{Progress, Retries, Stage, State, Unit, UnitEvent};
 pub use settings::Settings;

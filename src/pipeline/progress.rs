@@ -57,6 +57,25 @@ pub struct Stage {
     pub queue_cap: u64,
 }
 
+/// Transactions on the target that were tried again, by why. Counters never fall.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Retries {
+    /// Something else wanted the same rows: a deadlock, a lock wait, a write conflict.
+    pub conflict: u64,
+    /// The connection was lost.
+    pub connection: u64,
+    /// The server was busy or in the midst of a change.
+    pub busy: u64,
+}
+
+impl Retries {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.conflict + self.connection + self.busy
+    }
+}
+
 /// A reading of a running pipeline. Counters never fall and count from the start of the unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -89,6 +108,9 @@ pub struct Progress {
     /// The last failure that it tries or tried again.
     #[serde(default)]
     pub trouble: Option<String>,
+    /// What was tried again.
+    #[serde(default)]
+    pub retries: Retries,
     /// Stages; empty where unknown.
     pub stages: Vec<Stage>,
 }
@@ -110,6 +132,7 @@ impl Progress {
             conflicts: 0,
             error: None,
             trouble: None,
+            retries: Retries::default(),
             stages: Vec::new(),
         }
     }

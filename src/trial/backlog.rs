@@ -12,7 +12,7 @@ use crate::trial::bench::{Bench, Range};
 use crate::trial::draft::Draft;
 use crate::trial::replica::Replica;
 use crate::trial::watch::{Watched, watch};
-use crate::trial::{Error, settle, sync_metrics, verify_ends};
+use crate::trial::{Error, retry_metrics, settle, sync_metrics, verify_ends};
 
 pub(super) async fn run(
     bench: &mut Bench,
@@ -58,6 +58,7 @@ pub(super) async fn run(
         draft.metrics.push(rate_metric(rate, last.rows, window).with_clock(until));
         draft.verdict =
             Verdict::Unchecked { reason: "the range was not replayed to its end".to_owned() };
+        retry_metrics(draft, &last);
         draft.blame(&last);
         replica.halt().await?;
         return Ok(Outcome::Saturated { rate, dimension: "rows/s".to_owned() });
@@ -83,6 +84,7 @@ pub(super) async fn run(
             .with_window(window),
         );
     }
+    retry_metrics(draft, &replica.progress().borrow());
     draft.note(replica.remarks());
     sync_metrics(draft, &end, &last);
     counts(draft, &range, end.rows);

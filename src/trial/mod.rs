@@ -28,9 +28,10 @@ pub use bench::Bench;
 pub use draft::Seat;
 pub use error::Error;
 
+use crate::mysql::hint;
 use crate::mysql::patience::{Patience, RETRY_LIMIT};
 use crate::pipeline::Progress;
-use crate::record::{Better, Metric, Model, Outcome, Trial, Verdict, name};
+use crate::record::{Better, Level, Metric, Model, Outcome, Trial, Verdict, name};
 use crate::task::Task;
 use crate::workload::Driven;
 use draft::Draft;
@@ -157,6 +158,31 @@ fn sync_metrics(draft: &mut Draft, end: &UnitEnd, last: &Progress) {
             Metric::number(name::SYNC_CONFLICTS, "per 1,000 rows", Better::Lower, conflicts)
                 .with_n(last.conflicts)
                 .with_clock(WHOLE),
+        );
+    }
+}
+
+/// Transactions that sync tried again, up to this reading, with the last reason as a finding.
+fn retry_metrics(draft: &mut Draft, last: &Progress) {
+    let retries = &last.retries;
+    let class = |class: &str| format!("{}.{class}", name::SYNC_RETRIES);
+    for (name, count) in [
+        (name::SYNC_RETRIES.to_owned(), retries.total()),
+        (class("conflict"), retries.conflict),
+        (class("connection"), retries.connection),
+        (class("busy"), retries.busy),
+    ] {
+        let metric = Metric::number(&name, "transactions", Better::Lower, count as f64);
+        draft.metrics.push(metric.with_n(last.transactions));
+    }
+    if retries.total() > 0 {
+        let trouble = last.trouble.as_deref().unwrap_or("no reason was given");
+        draft.find(
+            Level::Note,
+            "sync-retries",
+            "transactions of sync were tried again".to_owned(),
+            format!("the last because: {trouble}"),
+            hint(trouble).unwrap_or_default(),
         );
     }
 }

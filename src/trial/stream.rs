@@ -16,7 +16,7 @@ use crate::trial::draft::Draft;
 use crate::trial::judge::{Evidence, Growth, judge};
 use crate::trial::replica::{self, Replica};
 use crate::trial::watch::{Watched, watch};
-use crate::trial::{Error, again, drive_metrics, settle, sync_metrics, verify_ends};
+use crate::trial::{Error, again, drive_metrics, retry_metrics, settle, sync_metrics, verify_ends};
 use crate::workload::{self, Counters, Driven, PaceKind};
 
 /// Marker transactions are planned as at most this share of the offered ones. They may be 1 % of the
@@ -113,6 +113,7 @@ pub(super) async fn run(
         }
         None => None,
     };
+    retry_metrics(draft, &replica.progress().borrow());
     draft.note(replica.remarks());
     if applied.is_none() {
         draft.blame(&last);

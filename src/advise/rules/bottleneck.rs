@@ -1,9 +1,9 @@
 //! Rules on what limits the figures and which knob to turn next.
 
-use super::{Scene, each_point, finding};
+use super::{Scene, each_point, finding, how_many};
 use crate::advise::pick::{is_choice, magnitude};
 use crate::advise::summary::emulated;
-use crate::record::{Cost, Finding, LabFacts, Level, Model, name};
+use crate::record::{Cost, Finding, LabFacts, Level, Model, Trial, name};
 
 /// Share of the machine's cores from which on it counts as busy.
 const BUSY: f64 = 0.9;
@@ -74,6 +74,38 @@ pub(super) fn conflicts_high(scene: &Scene) -> Option<Finding> {
         "changes of the same keys make all workers wait for one another",
         evidence,
         "more workers do not help here; a larger batch makes each wait longer",
+    )
+}
+
+/// What was tried again is in a trial's rate and lag; a transaction's time is that of its last try.
+pub(super) fn sync_retries(scene: &Scene) -> Option<Finding> {
+    let number = |t: &Trial, metric: &str| t.number(metric).unwrap_or(0.0);
+    let retried = |t: &&Trial| number(t, name::SYNC_RETRIES) > 0.0;
+    let those: Vec<&Trial> = scene.trials.iter().copied().filter(retried).collect();
+    let sum = |class: &str| {
+        let metric = format!("{}{class}", name::SYNC_RETRIES);
+        those.iter().map(|t| number(t, &metric)).sum::<f64>()
+    };
+    let last = those.iter().rev().flat_map(|t| &t.findings).find(|f| f.code == "sync-retries");
+    let why = last.map(|f| format!("; {}", f.evidence)).unwrap_or_default();
+    let lost = sum(".connection");
+    if those.is_empty() {
+        return None;
+    }
+    finding(
+        if lost > 0.0 { Level::Warning } else { Level::Note },
+        "sync-retries",
+        "transactions of sync were tried again: rates and lag hold the time that took, the \
+         transactions' own times do not",
+        format!(
+            "{:.0} retries in {}: {:.0} conflicts, {lost:.0} lost connections, {:.0} busy \
+             servers{why}",
+            sum(""),
+            how_many(scene, &those),
+            sum(".conflict"),
+            sum(".busy"),
+        ),
+        last.map_or("", |f| f.hint.as_str()),
     )
 }
 

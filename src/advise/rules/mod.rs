@@ -34,7 +34,7 @@ pub struct Scene<'a> {
 pub type Rule = fn(&Scene) -> Option<Finding>;
 
 /// All rules.
-pub const RULES: [Rule; 25] = [
+pub const RULES: [Rule; 26] = [
     trust::interrupted,
     trust::differs,
     trust::not_verified,
@@ -56,6 +56,7 @@ pub const RULES: [Rule; 25] = [
     bottleneck::cpu_saturated,
     bottleneck::other_load,
     bottleneck::conflicts_high,
+    bottleneck::sync_retries,
     bottleneck::rows_per_statement_low,
     bottleneck::best_at_edge,
     bottleneck::emulated_network,

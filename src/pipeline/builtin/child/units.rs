@@ -336,13 +336,6 @@ fn remarks(synced: &sync::Synced) -> Vec<String> {
         remarks
             .push(format!("{compacted} of {rows} row changes became part of another of their row"));
     }
-    if synced.retries > 0 {
-        remarks.push(format!(
-            "{} transactions on the target were tried again, the last because: {}",
-            synced.retries,
-            synced.trouble.as_deref().unwrap_or("no reason was given")
-        ));
-    }
     remarks
 }
 

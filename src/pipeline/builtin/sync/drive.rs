@@ -123,7 +123,7 @@ impl Shared {
             repeated: get(&counters.repeated),
             compacted: get(&counters.compacted),
             serial: serial.into_iter().collect(),
-            retries: get(&counters.retries),
+            retries: counters.retries().total(),
             trouble: counters.trouble(),
             ddl: get(&counters.ddl),
             source_transactions: self.tracker.completed(),

@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::mysql::Position;
-use crate::pipeline::Stage;
+use crate::pipeline::builtin::sync::error::Error;
+use crate::pipeline::{Retries, Stage};
 
 /// What one stage did.
 #[derive(Debug, Default)]
@@ -83,8 +84,8 @@ pub(super) struct Counters {
     pub(super) repeated: AtomicU64,
     /// Changes that became part of another.
     pub(super) compacted: AtomicU64,
-    /// Transactions tried again.
-    pub(super) retries: AtomicU64,
+    /// Transactions tried again, by why.
+    pub(super) retries: Mutex<Retries>,
     /// The last failure of a transaction that was tried again.
     pub(super) trouble: Mutex<Option<String>>,
     /// DDL executed.
@@ -102,6 +103,22 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// A transaction is tried again because of this failure.
+    pub(super) fn try_again(&self, failure: &Error) {
+        let mut retries = self.retries.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = match failure {
+            Error::Session(error) if error.is_conflict() => &mut retries.conflict,
+            Error::Session(error) if error.is_disconnect() => &mut retries.connection,
+            _ => &mut retries.busy,
+        };
+        *why += 1;
+    }
+
+    /// Transactions tried again so far.
+    pub(super) fn retries(&self) -> Retries {
+        *self.retries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The last failure of a transaction that was tried again.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -54,6 +54,7 @@ impl Watched<'_> {
             progress.transactions = get(&counters.transactions);
             progress.statements = get(&counters.statements);
             progress.conflicts = get(&counters.conflicts);
+            progress.retries = counters.retries();
             progress.trouble = counters.trouble();
             progress.stages = stages;
         });

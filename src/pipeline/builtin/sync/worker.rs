@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::error::ErrorClass;
 use crate::pipeline::builtin::sync::apply::{Applied, Applier, Fate, Timing};
 use crate::pipeline::builtin::sync::change::{Mode, RowChange};
 use crate::pipeline::builtin::sync::error::Error;
@@ -108,7 +109,9 @@ impl Worker {
                 replay = true;
                 self.count_repeated(rows, replay);
             }
-            count(&self.counters.retries, 1);
+            if failure.error.class() == ErrorClass::Transient {
+                self.counters.try_again(&failure.error);
+            }
             *self.counters.trouble.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(failure.error.to_string());
             retry.after(failure.error).await?;
@@ -146,6 +149,7 @@ mod tests {
     use crate::mysql::Position;
     use crate::mysql::binlog::Row;
     use crate::mysql::value::Value;
+    use crate::pipeline::Retries;
     use crate::pipeline::builtin::sync::apply::Failure;
     use crate::pipeline::builtin::sync::memory::{NamedKey, broken, table};
     use crate::pipeline::builtin::sync::stage::get;
@@ -198,6 +202,8 @@ mod tests {
         };
         let mut applier = Silent { is_first: true };
         worker.persist(&rows, &mut applier, &mut Timing::default()).await.expect("applied");
-        assert_eq!((get(&counters.repeated), get(&counters.retries)), (3, 1));
+        assert_eq!(get(&counters.repeated), 3);
+        let lost = Retries { connection: 1, ..Retries::default() };
+        assert_eq!(counters.retries(), lost);
     }
 }

@@ -1,6 +1,6 @@
 //! Servers that are killed or frozen, and sessions that are.
 
-use dmbench::record::{Outcome, Trial};
+use dmbench::record::{Outcome, Trial, name};
 use rustix::process::Signal;
 
 use super::{assert_aborted, assert_well, hold_pipeline, kill_sessions, send, streams, streams_of};
@@ -92,6 +92,9 @@ fn killed_sessions_on_the_target() {
     assert_well(&trials[0]);
     let told = trials[0].findings.iter().any(|finding| finding.text.contains("tried again"));
     assert!(told, "{:?}", trials[0].findings);
+    let number = |class: &str| trials[0].number(&format!("{}{class}", name::SYNC_RETRIES));
+    assert!(number(".connection") > Some(0.0), "sessions were lost: {:?}", number(""));
+    assert!(number("") >= number(".connection"));
 }
 
 /// The same on both ends from the trial's first phase on, on MariaDB: whatever it comes to, no row is
