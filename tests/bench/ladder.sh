@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The sync unit's ladder: thousand rows per second and per CPU second of one thread, from the binlog's
-# packets to statements that nobody executes, for backlogs of three scripts; then the same with a real
-# target, by a task of model backlog.
+# packets to statements that nobody executes, for backlogs of three scripts.
 #
 #   tests/bench/ladder.sh [--dmbench PATH] [--rounds N] [--rows N]
 set -euo pipefail
