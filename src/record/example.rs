@@ -175,7 +175,7 @@ pub(crate) fn backlog_metrics(rate: f64, transaction_us: u64) -> Vec<Metric> {
     let n = (rate / 10.0) as u64;
     vec![
         number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rate),
-        number(name::SYNC_BYTES_RATE, "MB/s of binlog", Better::Higher, rate * 260.0 / 1e6),
+        number(name::SYNC_APPLIED_BYTES_RATE, "MB/s of binlog", Better::Higher, rate * 260.0 / 1e6),
         Metric::histogram(
             name::SYNC_TRANSACTION,
             "us",
@@ -237,7 +237,7 @@ pub(crate) fn stream_metrics(rate: f64, lag_us: u64) -> Vec<Metric> {
         number(name::OFFERED, "ops/s", Better::Neither, rate),
         number(name::ACHIEVED, "ops/s", Better::Higher, rate * 0.999),
         number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rate * 0.999),
-        number(name::SYNC_BYTES_RATE, "MB/s of binlog", Better::Higher, rate * 300.0 / 1e6),
+        number(name::SYNC_APPLIED_BYTES_RATE, "MB/s of binlog", Better::Higher, rate * 300.0 / 1e6),
         histogram(name::LAG_MARKER, "us", spread(lag_us, 400))
             .with_clock("marker rows every 50 ms, polled every 2 ms"),
         histogram(name::LAG_CHECKPOINT, "us", spread(1_000_000, 200))

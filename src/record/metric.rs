@@ -134,7 +134,14 @@ pub mod name {
     pub const APPLIED_ROWS: &str = "applied.rows";
     /// Applied row changes per second over the measured window (the model says which).
     pub const SYNC_ROWS_RATE: &str = "sync.rows-rate";
-    /// Binlog bytes per second over the same window (MB/s of binlog).
+    /// Binlog bytes read from the source per second over the same window (MB/s of binlog), applied or
+    /// not.
+    pub const SYNC_READ_BYTES_RATE: &str = "sync.read-bytes-rate";
+    /// Binlog bytes per second by which the position moved up to which everything is applied, over the
+    /// same window (MB/s of binlog).
+    pub const SYNC_APPLIED_BYTES_RATE: &str = "sync.applied-bytes-rate";
+    /// What records had before those two: bytes read in model `stream`, bytes applied in `backlog`.
+    /// Only read, never written.
     pub const SYNC_BYTES_RATE: &str = "sync.bytes-rate";
     /// Time from the start of executing a batch on the target to its commit (µs), a distribution.
     pub const SYNC_TRANSACTION: &str = "sync.transaction";

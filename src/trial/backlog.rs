@@ -76,7 +76,7 @@ pub(super) async fn run(
     if let Some(bytes) = range.to.bytes_since(&range.from) {
         draft.metrics.push(
             Metric::number(
-                name::SYNC_BYTES_RATE,
+                name::SYNC_APPLIED_BYTES_RATE,
                 "MB/s of binlog",
                 Better::Higher,
                 bytes as f64 / 1e6 / window.as_secs_f64(),

@@ -258,20 +258,20 @@ async fn load(
     Ok((driven, window))
 }
 
-/// Applied rows and binlog bytes at the window's begin and end.
+/// What sync had read and applied at the window's begin and end.
 #[derive(Debug, Default)]
 struct Window {
-    began: Option<(Instant, u64, u64)>,
-    ended: Option<(Instant, u64, u64)>,
+    began: Option<(Instant, Progress)>,
+    ended: Option<(Instant, Progress)>,
 }
 
 impl Window {
     fn begin(&mut self, progress: &Progress) {
-        self.began = Some((Instant::now(), progress.rows, progress.bytes));
+        self.began = Some((Instant::now(), progress.clone()));
     }
 
     fn end(&mut self, progress: &Progress) {
-        self.ended = Some((Instant::now(), progress.rows, progress.bytes));
+        self.ended = Some((Instant::now(), progress.clone()));
     }
 
     fn is_open(&self) -> bool {
@@ -279,26 +279,26 @@ impl Window {
     }
 
     fn report(&self, draft: &mut Draft) {
-        let (Some((from, rows, bytes)), Some((to, rows_end, bytes_end))) = (self.began, self.ended)
-        else {
-            return;
-        };
-        let window = to.duration_since(from);
+        let (Some((from, first)), Some((to, last))) = (&self.began, &self.ended) else { return };
+        let window = to.duration_since(*from);
         let seconds = window.as_secs_f64();
-        let rows = rows_end - rows;
+        let rows = last.rows - first.rows;
+        let bytes_rate = |name, bytes: u64| {
+            let rate = bytes as f64 / 1e6 / seconds;
+            Metric::number(name, "MB/s of binlog", Better::Higher, rate).with_window(window)
+        };
         draft.metrics.extend([
             Metric::number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rows as f64 / seconds)
                 .with_n(rows)
                 .with_window(window)
                 .with_clock("rows applied within the window, progress every 20 ms"),
-            Metric::number(
-                name::SYNC_BYTES_RATE,
-                "MB/s of binlog",
-                Better::Higher,
-                (bytes_end - bytes) as f64 / 1e6 / seconds,
-            )
-            .with_window(window),
+            bytes_rate(name::SYNC_READ_BYTES_RATE, last.bytes - first.bytes),
         ]);
+        // Not known where the window spans two files of the binlog.
+        let ends = last.applied.as_ref().zip(first.applied.as_ref());
+        if let Some(bytes) = ends.and_then(|(end, begin)| end.bytes_since(begin)) {
+            draft.metrics.push(bytes_rate(name::SYNC_APPLIED_BYTES_RATE, bytes));
+        }
     }
 }
 
@@ -334,5 +334,32 @@ fn marker_interval(task: &Task) -> Duration {
             least.max(Duration::from_secs_f64(1.0 / (rate * MARKER_SHARE)))
         }
         _ => least,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Events;
+    use crate::mysql::Position;
+    use crate::pipeline::Unit;
+    use crate::telemetry::Gauges;
+
+    #[test]
+    fn bytes_read_and_bytes_applied_are_told_apart() {
+        let progress = |bytes, applied| Progress {
+            bytes,
+            applied: Position::new("bin.000001", applied).ok(),
+            ..Progress::new(Unit::Sync)
+        };
+        let from = Instant::now();
+        let window = Window {
+            began: Some((from, progress(1_000_000, 500_000))),
+            ended: Some((from + Duration::from_secs(2), progress(9_000_000, 2_500_000))),
+        };
+        let mut draft = Draft::begin(&Events::none(), &Gauges::new());
+        window.report(&mut draft);
+        assert_eq!(draft.number(name::SYNC_READ_BYTES_RATE), Some(4.0));
+        assert_eq!(draft.number(name::SYNC_APPLIED_BYTES_RATE), Some(1.0));
     }
 }

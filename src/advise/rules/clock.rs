@@ -46,7 +46,12 @@ pub(super) fn little_law(scene: &Scene) -> Option<Finding> {
     let evidence = each_point(scene, |p| {
         let backlog = p.distributions.get(name::LAG_BYTES).filter(|d| d.n >= 20)?.mean?;
         let lag = p.distributions.get(name::LAG_CHECKPOINT).filter(|d| d.n >= 20)?.mean? / 1e6;
-        let expected = p.value(name::SYNC_BYTES_RATE)? * 1e6 * lag;
+        // What leaves the backlog; older records have only what was read.
+        let rate = p
+            .value(name::SYNC_APPLIED_BYTES_RATE)
+            .or_else(|| p.value(name::SYNC_READ_BYTES_RATE))
+            .or_else(|| p.value(name::SYNC_BYTES_RATE))?;
+        let expected = rate * 1e6 * lag;
         let larger = backlog.max(expected);
         // Below some ten kilobytes one transaction more or less decides.
         (larger > 20_000.0 && (backlog - expected).abs() > LITTLE * larger).then(|| {
