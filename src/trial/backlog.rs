@@ -1,11 +1,11 @@
 //! Model `backlog`: every trial replays the same committed range of the source's binlog onto a
 //! target restored from one dump.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::pipeline::Start;
+use crate::pipeline::{Progress, Start};
 use crate::record::{Better, Metric, Outcome, Phase, Replayed, Verdict, name};
 use crate::task::Task;
 use crate::trial::bench::{Bench, Range};
@@ -52,16 +52,9 @@ pub(super) async fn run(
     draft.findings.extend(observed.findings);
     let last = replica.progress().borrow().clone();
     let Some(at) = reached? else {
-        let window = ended.duration_since(released);
-        let rate = last.rows as f64 / window.as_secs_f64();
-        let until = "from release until the limit, without reaching the end";
-        draft.metrics.push(rate_metric(rate, last.rows, window).with_clock(until));
-        draft.verdict =
-            Verdict::Unchecked { reason: "the range was not replayed to its end".to_owned() };
-        retry_metrics(draft, &last);
-        draft.blame(&last);
+        let outcome = fell_short(draft, &last, ended.duration_since(released));
         replica.halt().await?;
-        return Ok(Outcome::Saturated { rate, dimension: "rows/s".to_owned() });
+        return Ok(outcome);
     };
 
     draft.phases.enter(Phase::Drain, None);
@@ -100,7 +93,19 @@ pub(super) async fn run(
     Ok(Outcome::Finished { rate, dimension: "rows/s".to_owned() })
 }
 
-fn rate_metric(rate: f64, rows: u64, window: std::time::Duration) -> Metric {
+/// What is known of a range that was not replayed to its end within the limit.
+fn fell_short(draft: &mut Draft, last: &Progress, window: Duration) -> Outcome {
+    let rate = last.rows as f64 / window.as_secs_f64();
+    let until = "from release until the limit, without reaching the end";
+    draft.metrics.push(rate_metric(rate, last.rows, window).with_clock(until));
+    draft.verdict =
+        Verdict::Unchecked { reason: "the range was not replayed to its end".to_owned() };
+    retry_metrics(draft, last);
+    draft.blame(last);
+    Outcome::Saturated { rate, dimension: "rows/s".to_owned() }
+}
+
+fn rate_metric(rate: f64, rows: u64, window: Duration) -> Metric {
     Metric::number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rate)
         .with_n(rows)
         .with_window(window)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::mysql::Session;
+use crate::mysql::{Position, Session};
 use crate::pipeline::builtin::checkpoint;
 use crate::pipeline::{self, Progress, Start};
 use crate::probe::{Sampler, marker};
@@ -32,21 +32,7 @@ pub(super) async fn run(
     samples: std::path::PathBuf,
     cancel: &CancellationToken,
 ) -> Result<Outcome, Error> {
-    draft.phases.enter(Phase::Provision, None);
-    bench.clear_target(cancel).await?;
-    draft.phases.enter(Phase::Seed, None);
-    bench.spoil();
-    bench.seed(task, cancel).await?;
-    again(cancel, async || {
-        let mut session = Session::connect(&bench.lab.source).await?;
-        marker::create_table(&mut session, &bench.schema).await?;
-        session.close().await;
-        Ok(())
-    })
-    .await?;
-    let (dump, from) = bench.dump(cancel).await?;
-    bench.spoil();
-    bench.restore(&dump, cancel).await?;
+    let from = prepare(bench, task, draft, cancel).await?;
     let idle = matches!(task.pipeline, pipeline::Settings::Idle {});
     let pipeline = bench.pipeline(&task.pipeline, "trial", &bench.scratch, false);
     let mut replica = Replica::start(pipeline, Start::Incremental { from }, false).await?;
@@ -96,33 +82,53 @@ pub(super) async fn run(
             Verdict::Unchecked { reason: "pipeline idle replicates nothing".to_owned() };
         return idle_outcome(&driven);
     }
-    if let Some(drain) = drain {
-        let seconds = drain.as_secs_f64();
-        draft.metrics.push(
-            Metric::number(name::DRAIN_TIME, "s", Better::Lower, seconds).with_clock(
-                "from the workload's last answer until the source's end position was applied, \
-                     progress every 20 ms",
-            ),
-        );
-    }
+    draft.metrics.extend(drain.map(drain_metric));
     let last = replica.progress().borrow().clone();
-    let applied = match briefly(replica.drain(limit, &life), cancel).await? {
-        Some(end) => {
-            sync_metrics(draft, &end, &last);
-            Some(end.rows)
-        }
-        None => None,
-    };
+    let end = briefly(replica.drain(limit, &life), cancel).await?;
+    match &end {
+        Some(end) => sync_metrics(draft, end, &last),
+        None => draft.blame(&last),
+    }
+    let applied = end.map(|end| end.rows);
     retry_metrics(draft, &replica.progress().borrow());
     draft.note(replica.remarks());
-    if applied.is_none() {
-        draft.blame(&last);
-    }
     if cancel.is_cancelled() {
         draft.verdict = Verdict::Unchecked { reason: "interrupted".to_owned() };
         return Err(Error::Interrupted);
     }
     settle_up(bench, task, draft, &driven, observed.markers, (drain, applied), cancel).await
+}
+
+/// Makes both ends hold the workload's tables; returns the position to replicate from.
+async fn prepare(
+    bench: &mut Bench,
+    task: &Task,
+    draft: &mut Draft,
+    cancel: &CancellationToken,
+) -> Result<Position, Error> {
+    draft.phases.enter(Phase::Provision, None);
+    bench.clear_target(cancel).await?;
+    draft.phases.enter(Phase::Seed, None);
+    bench.spoil();
+    bench.seed(task, cancel).await?;
+    again(cancel, async || {
+        let mut session = Session::connect(&bench.lab.source).await?;
+        marker::create_table(&mut session, &bench.schema).await?;
+        session.close().await;
+        Ok(())
+    })
+    .await?;
+    let (dump, from) = bench.dump(cancel).await?;
+    bench.spoil();
+    bench.restore(&dump, cancel).await?;
+    Ok(from)
+}
+
+fn drain_metric(drain: Duration) -> Metric {
+    Metric::number(name::DRAIN_TIME, "s", Better::Lower, drain.as_secs_f64()).with_clock(
+        "from the workload's last answer until the source's end position was applied, progress \
+         every 20 ms",
+    )
 }
 
 /// Compares both ends and judges.
@@ -341,7 +347,6 @@ fn marker_interval(task: &Task) -> Duration {
 mod tests {
     use super::*;
     use crate::event::Events;
-    use crate::mysql::Position;
     use crate::pipeline::Unit;
     use crate::telemetry::Gauges;
 

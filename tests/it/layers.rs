@@ -311,6 +311,9 @@ fn files_are_short_named_well_and_begin_with_their_purpose() {
         if stem.split('_').any(|word| EMPTY_WORDS.contains(&word)) {
             wrong.push(format!("{}: the file's name says nothing", path.display()));
         }
+        for (number, lines) in long_functions(&text) {
+            wrong.push(format!("{}:{number}: a function of {lines} lines", path.display()));
+        }
         for (number, line) in code(&text) {
             if let Some(name) = declared_type(line)
                 && words(name).iter().any(|word| EMPTY_WORDS.contains(&word.as_str()))
@@ -320,6 +323,43 @@ fn files_are_short_named_well_and_begin_with_their_purpose() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Functions of more than 80 lines: the line that each begins at, and its number of lines. As
+/// `rustfmt` sets them, a function ends with the first brace that stands as far in as its head.
+fn long_functions(text: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut long = Vec::new();
+    for (begin, head) in lines.iter().enumerate() {
+        let words = head.trim_start();
+        let is_head = ["fn ", "async fn ", "const fn "].iter().any(|fn_| {
+            let rest = words
+                .strip_prefix("pub")
+                .map_or(words, |rest| rest.split_once(' ').map_or(rest, |(_, rest)| rest));
+            rest.starts_with(fn_)
+        });
+        if !is_head {
+            continue;
+        }
+        let is_end = |line: &&&str| {
+            indent(line) == indent(head) && (line.trim() == "}" || line.ends_with(';'))
+        };
+        let length = lines[begin..].iter().position(|line| is_end(&line)).map_or(0, |end| end + 1);
+        if length > 80 {
+            long.push((begin + 1, length));
+        }
+    }
+    long
+}
+
+#[test]
+fn a_long_function_is_found() {
+    let body = "        step();\n".repeat(79);
+    let text = format!("impl T {{\n    pub(super) async fn f() {{\n{body}    }}\n}}\n");
+    assert_eq!(long_functions(&text), [(2, 81)]);
+    assert_eq!(long_functions(&text.replacen("        step();\n", "", 1)), []);
+    assert_eq!(long_functions("trait T {\n    fn f(\n        a: u8,\n    );\n}\n"), []);
 }
 
 fn declared_type(line: &str) -> Option<&str> {

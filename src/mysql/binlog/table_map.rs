@@ -226,97 +226,120 @@ impl Layout {
     }
 }
 
+/// Data types of `code::GEOMETRY`.
+const GEOMETRIES: [&str; 9] = [
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+    "geomcollection",
+];
+
+/// A column of the target that a column of the binlog is to fit.
+struct Wanted<'c> {
+    column: &'c Column,
+    /// Type in the binlog.
+    code: u8,
+    /// Whether the binlog's numbers have no sign, where it says so.
+    unsigned: Option<bool>,
+}
+
+impl Wanted<'_> {
+    fn fits(&self, fitting: &[&str], codec: Codec) -> Result<Codec, String> {
+        let Wanted { column, code, .. } = self;
+        if fitting.contains(&column.data_type.as_str()) {
+            Ok(codec)
+        } else {
+            Err(format!("the binlog has type {code} and the target {}", column.column_type))
+        }
+    }
+
+    fn integer(&self, bytes: usize, data_type: &str) -> Result<Codec, String> {
+        let declared = self.column.is_unsigned();
+        if self.unsigned.is_some_and(|unsigned| unsigned != declared) {
+            let column_type = &self.column.column_type;
+            return Err(format!("the sign differs from the target's {column_type}"));
+        }
+        self.fits(&[data_type], Codec::Int { bytes, unsigned: declared })
+    }
+
+    fn characters(&self, length_bytes: usize, pad: usize) -> Result<Codec, String> {
+        const TYPES: [&str; 12] = [
+            "char",
+            "varchar",
+            "tinytext",
+            "text",
+            "mediumtext",
+            "longtext",
+            "binary",
+            "varbinary",
+            "tinyblob",
+            "blob",
+            "mediumblob",
+            "longblob",
+        ];
+        self.fits(&TYPES, Codec::Bytes { length_bytes, pad })
+    }
+}
+
 /// The codec for a column, or why there is none.
 fn codec(wire: WireType, unsigned: Option<bool>, column: &Column) -> Result<Codec, String> {
     let [low, high] = wire.meta;
     let length = usize::from(u16::from_le_bytes(wire.meta));
     let data_type = column.data_type.as_str();
-    let text =
-        matches!(data_type, "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext");
-    let binary = matches!(
-        data_type,
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob"
-    );
-    let fits = |fitting: &[&str], codec: Codec| {
-        if fitting.contains(&data_type) {
-            Ok(codec)
-        } else {
-            Err(format!("the binlog has type {} and the target {}", wire.code, column.column_type))
-        }
-    };
-    let integer = |bytes: usize, data_type: &str| {
-        let declared = column.is_unsigned();
-        if unsigned.is_some_and(|unsigned| unsigned != declared) {
-            return Err(format!("the sign differs from the target's {}", column.column_type));
-        }
-        fits(&[data_type], Codec::Int { bytes, unsigned: declared })
-    };
-    let characters = |length_bytes: usize, pad: usize| {
-        if text || binary {
-            Ok(Codec::Bytes { length_bytes, pad })
-        } else {
-            Err(format!("the binlog has type {} and the target {}", wire.code, column.column_type))
-        }
-    };
+    let wanted = Wanted { column, code: wire.code, unsigned };
     match wire.code {
-        code::TINY => integer(1, "tinyint"),
-        code::SHORT => integer(2, "smallint"),
-        code::INT24 => integer(3, "mediumint"),
-        code::LONG => integer(4, "int"),
-        code::LONGLONG => integer(8, "bigint"),
-        code::FLOAT => fits(&["float"], Codec::Float),
-        code::DOUBLE => fits(&["double"], Codec::Double),
+        code::TINY => wanted.integer(1, "tinyint"),
+        code::SHORT => wanted.integer(2, "smallint"),
+        code::INT24 => wanted.integer(3, "mediumint"),
+        code::LONG => wanted.integer(4, "int"),
+        code::LONGLONG => wanted.integer(8, "bigint"),
+        code::FLOAT => wanted.fits(&["float"], Codec::Float),
+        code::DOUBLE => wanted.fits(&["double"], Codec::Double),
         code::NEWDECIMAL => {
-            fits(&["decimal"], Codec::Decimal { precision: low.into(), scale: high.into() })
+            wanted.fits(&["decimal"], Codec::Decimal { precision: low.into(), scale: high.into() })
         }
-        code::YEAR => fits(&["year"], Codec::Year),
-        code::DATE | code::NEWDATE => fits(&["date"], Codec::Date),
+        code::YEAR => wanted.fits(&["year"], Codec::Year),
+        code::DATE | code::NEWDATE => wanted.fits(&["date"], Codec::Date),
         code::TIME | code::DATETIME | code::TIMESTAMP if column.column_type.contains('(') => {
             Err("fractions of seconds in MariaDB's own old format".to_owned())
         }
-        code::TIME => fits(&["time"], Codec::OldTime),
-        code::DATETIME => fits(&["datetime"], Codec::OldDateTime),
-        code::TIMESTAMP => fits(&["timestamp"], Codec::OldTimestamp),
-        code::TIME2 => fits(&["time"], Codec::Time { digits: low }),
-        code::DATETIME2 => fits(&["datetime"], Codec::DateTime { digits: low }),
-        code::TIMESTAMP2 => fits(&["timestamp"], Codec::Timestamp { digits: low }),
-        code::VARCHAR | code::VAR_STRING => characters(if length < 256 { 1 } else { 2 }, 0),
+        code::TIME => wanted.fits(&["time"], Codec::OldTime),
+        code::DATETIME => wanted.fits(&["datetime"], Codec::OldDateTime),
+        code::TIMESTAMP => wanted.fits(&["timestamp"], Codec::OldTimestamp),
+        code::TIME2 => wanted.fits(&["time"], Codec::Time { digits: low }),
+        code::DATETIME2 => wanted.fits(&["datetime"], Codec::DateTime { digits: low }),
+        code::TIMESTAMP2 => wanted.fits(&["timestamp"], Codec::Timestamp { digits: low }),
+        code::VARCHAR | code::VAR_STRING => wanted.characters(if length < 256 { 1 } else { 2 }, 0),
         code::TINY_BLOB..=code::BLOB if data_type == "json" => {
             Err("the source keeps this JSON as text and the target as JSON".to_owned())
         }
-        code::TINY_BLOB..=code::BLOB => characters(low.into(), 0),
+        code::TINY_BLOB..=code::BLOB => wanted.characters(low.into(), 0),
         code::STRING => match low {
-            code::ENUM => fits(&["enum"], Codec::Enum { bytes: high.into() }),
-            code::SET => fits(&["set"], Codec::Set { bytes: high.into() }),
+            code::ENUM => wanted.fits(&["enum"], Codec::Enum { bytes: high.into() }),
+            code::SET => wanted.fits(&["set"], Codec::Set { bytes: high.into() }),
             _ => {
                 // Lengths above 255 hide two bits in the type byte, inverted (MySQL bug 37426).
                 let length = usize::from(high) | (usize::from((low & 0x30) ^ 0x30) << 4);
                 let pad = if data_type == "binary" { length } else { 0 };
-                characters(if length < 256 { 1 } else { 2 }, pad)
+                wanted.characters(if length < 256 { 1 } else { 2 }, pad)
             }
         },
-        code::ENUM => fits(&["enum"], Codec::Enum { bytes: high.into() }),
-        code::SET => fits(&["set"], Codec::Set { bytes: high.into() }),
-        code::BIT => fits(
+        code::ENUM => wanted.fits(&["enum"], Codec::Enum { bytes: high.into() }),
+        code::SET => wanted.fits(&["set"], Codec::Set { bytes: high.into() }),
+        code::BIT => wanted.fits(
             &["bit"],
             Codec::Bit { bytes: (usize::from(high) * 8 + usize::from(low)).div_ceil(8) },
         ),
-        code::JSON => fits(&["json", "longtext"], Codec::Json { length_bytes: low.into() }),
-        code::VECTOR => fits(&["vector"], Codec::Bytes { length_bytes: low.into(), pad: 0 }),
-        code::GEOMETRY => fits(
-            &[
-                "geometry",
-                "point",
-                "linestring",
-                "polygon",
-                "multipoint",
-                "multilinestring",
-                "multipolygon",
-                "geometrycollection",
-                "geomcollection",
-            ],
-            Codec::Bytes { length_bytes: low.into(), pad: 0 },
-        ),
+        code::JSON => wanted.fits(&["json", "longtext"], Codec::Json { length_bytes: low.into() }),
+        code::VECTOR => wanted.fits(&["vector"], Codec::Bytes { length_bytes: low.into(), pad: 0 }),
+        code::GEOMETRY => {
+            wanted.fits(&GEOMETRIES, Codec::Bytes { length_bytes: low.into(), pad: 0 })
+        }
         unknown => Err(format!("type {unknown} of the binlog is not known")),
     }
 }
