@@ -267,17 +267,14 @@ impl Text<'_> {
         }
         let mut all = vec![first.clone()];
         for address in &end.addresses {
-            let parsed = host_and_port(address.get_ref());
-            let fault = match parsed {
-                Ok(parsed) if all.contains(&parsed) => format!("{parsed} is named twice"),
-                Ok(parsed) => {
-                    all.push(parsed);
-                    continue;
-                }
-                Err(why) => why,
-            };
-            let help = "list host:port of each further server of the cluster";
-            return Err(self.invalid(address.span(), format!("\"addresses\": {fault}"), help));
+            let new = host_and_port(address.get_ref()).and_then(|new| match all.contains(&new) {
+                true => Err(format!("{new} is named twice")),
+                false => Ok(new),
+            });
+            all.push(new.map_err(|why| {
+                let help = "list host:port of each further server of the cluster";
+                self.invalid(address.span(), format!("\"addresses\": {why}"), help)
+            })?);
         }
         Ok(Some(Cluster::new(all)))
     }

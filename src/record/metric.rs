@@ -151,10 +151,14 @@ pub mod name {
     pub const SYNC_ROWS_PER_STATEMENT: &str = "sync.rows-per-statement";
     /// Conflicts (barriers over all workers) per 1,000 row changes.
     pub const SYNC_CONFLICTS: &str = "sync.conflicts";
-    /// Transactions of sync on the target that were tried again; of each class
-    /// `sync.retries.conflict` (deadlock, lock wait, write conflict), `sync.retries.connection` (lost)
-    /// and `sync.retries.busy` (any other failure that may pass).
+    /// Transactions of sync on the target that were tried again: the sum of the three behind.
     pub const SYNC_RETRIES: &str = "sync.retries";
+    /// Those because of a deadlock, a lock wait or a write conflict.
+    pub const SYNC_RETRIES_CONFLICT: &str = "sync.retries.conflict";
+    /// Those because the connection was lost.
+    pub const SYNC_RETRIES_CONNECTION: &str = "sync.retries.connection";
+    /// Those because of any other failure that may pass.
+    pub const SYNC_RETRIES_BUSY: &str = "sync.retries.busy";
     /// Statements per second that the target counted (Com_* counters), over the window.
     pub const TARGET_QPS: &str = "target.qps";
     /// Time of the applier's statements on the target (µs), a distribution.

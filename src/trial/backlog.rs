@@ -12,7 +12,7 @@ use crate::trial::bench::{Bench, Range};
 use crate::trial::draft::Draft;
 use crate::trial::replica::Replica;
 use crate::trial::watch::{Watched, watch};
-use crate::trial::{Error, retry_metrics, settle, sync_metrics, verify_ends};
+use crate::trial::{Error, bytes_rate, retry_metrics, settle, sync_metrics, verify_ends};
 
 pub(super) async fn run(
     bench: &mut Bench,
@@ -67,15 +67,7 @@ pub(super) async fn run(
     let rate = end.rows as f64 / window.as_secs_f64();
     draft.metrics.push(rate_metric(rate, end.rows, window));
     if let Some(bytes) = range.to.bytes_since(&range.from) {
-        draft.metrics.push(
-            Metric::number(
-                name::SYNC_APPLIED_BYTES_RATE,
-                "MB/s of binlog",
-                Better::Higher,
-                bytes as f64 / 1e6 / window.as_secs_f64(),
-            )
-            .with_window(window),
-        );
+        draft.metrics.push(bytes_rate(name::SYNC_APPLIED_BYTES_RATE, bytes, window));
     }
     retry_metrics(draft, &replica.progress().borrow());
     draft.note(replica.remarks());

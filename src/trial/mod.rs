@@ -21,6 +21,7 @@ mod vigil;
 mod watch;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -162,17 +163,22 @@ fn sync_metrics(draft: &mut Draft, end: &UnitEnd, last: &Progress) {
     }
 }
 
+/// Bytes of binlog over a window, as a rate of this name.
+fn bytes_rate(name: &str, bytes: u64, window: Duration) -> Metric {
+    let rate = bytes as f64 / 1e6 / window.as_secs_f64();
+    Metric::number(name, "MB/s of binlog", Better::Higher, rate).with_window(window)
+}
+
 /// Transactions that sync tried again, up to this reading, with the last reason as a finding.
 fn retry_metrics(draft: &mut Draft, last: &Progress) {
     let retries = &last.retries;
-    let class = |class: &str| format!("{}.{class}", name::SYNC_RETRIES);
     for (name, count) in [
-        (name::SYNC_RETRIES.to_owned(), retries.total()),
-        (class("conflict"), retries.conflict),
-        (class("connection"), retries.connection),
-        (class("busy"), retries.busy),
+        (name::SYNC_RETRIES, retries.total()),
+        (name::SYNC_RETRIES_CONFLICT, retries.conflict),
+        (name::SYNC_RETRIES_CONNECTION, retries.connection),
+        (name::SYNC_RETRIES_BUSY, retries.busy),
     ] {
-        let metric = Metric::number(&name, "transactions", Better::Lower, count as f64);
+        let metric = Metric::number(name, "transactions", Better::Lower, count as f64);
         draft.metrics.push(metric.with_n(last.transactions));
     }
     if retries.total() > 0 {

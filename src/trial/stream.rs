@@ -16,7 +16,9 @@ use crate::trial::draft::Draft;
 use crate::trial::judge::{Evidence, Growth, judge};
 use crate::trial::replica::{self, Replica};
 use crate::trial::watch::{Watched, watch};
-use crate::trial::{Error, again, drive_metrics, retry_metrics, settle, sync_metrics, verify_ends};
+use crate::trial::{
+    Error, again, bytes_rate, drive_metrics, retry_metrics, settle, sync_metrics, verify_ends,
+};
 use crate::workload::{self, Counters, Driven, PaceKind};
 
 /// Marker transactions are planned as at most this share of the offered ones. They may be 1 % of the
@@ -287,23 +289,23 @@ impl Window {
     fn report(&self, draft: &mut Draft) {
         let (Some((from, first)), Some((to, last))) = (&self.began, &self.ended) else { return };
         let window = to.duration_since(*from);
-        let seconds = window.as_secs_f64();
         let rows = last.rows - first.rows;
-        let bytes_rate = |name, bytes: u64| {
-            let rate = bytes as f64 / 1e6 / seconds;
-            Metric::number(name, "MB/s of binlog", Better::Higher, rate).with_window(window)
-        };
         draft.metrics.extend([
-            Metric::number(name::SYNC_ROWS_RATE, "rows/s", Better::Higher, rows as f64 / seconds)
-                .with_n(rows)
-                .with_window(window)
-                .with_clock("rows applied within the window, progress every 20 ms"),
-            bytes_rate(name::SYNC_READ_BYTES_RATE, last.bytes - first.bytes),
+            Metric::number(
+                name::SYNC_ROWS_RATE,
+                "rows/s",
+                Better::Higher,
+                rows as f64 / window.as_secs_f64(),
+            )
+            .with_n(rows)
+            .with_window(window)
+            .with_clock("rows applied within the window, progress every 20 ms"),
+            bytes_rate(name::SYNC_READ_BYTES_RATE, last.bytes - first.bytes, window),
         ]);
         // Not known where the window spans two files of the binlog.
         let ends = last.applied.as_ref().zip(first.applied.as_ref());
         if let Some(bytes) = ends.and_then(|(end, begin)| end.bytes_since(begin)) {
-            draft.metrics.push(bytes_rate(name::SYNC_APPLIED_BYTES_RATE, bytes));
+            draft.metrics.push(bytes_rate(name::SYNC_APPLIED_BYTES_RATE, bytes, window));
         }
     }
 }

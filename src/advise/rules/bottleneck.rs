@@ -82,16 +82,13 @@ pub(super) fn sync_retries(scene: &Scene) -> Option<Finding> {
     let number = |t: &Trial, metric: &str| t.number(metric).unwrap_or(0.0);
     let retried = |t: &&Trial| number(t, name::SYNC_RETRIES) > 0.0;
     let those: Vec<&Trial> = scene.trials.iter().copied().filter(retried).collect();
-    let sum = |class: &str| {
-        let metric = format!("{}{class}", name::SYNC_RETRIES);
-        those.iter().map(|t| number(t, &metric)).sum::<f64>()
-    };
-    let last = those.iter().rev().flat_map(|t| &t.findings).find(|f| f.code == "sync-retries");
-    let why = last.map(|f| format!("; {}", f.evidence)).unwrap_or_default();
-    let lost = sum(".connection");
     if those.is_empty() {
         return None;
     }
+    let sum = |metric: &str| those.iter().map(|t| number(t, metric)).sum::<f64>();
+    let last = those.iter().rev().flat_map(|t| &t.findings).find(|f| f.code == "sync-retries");
+    let why = last.map(|f| format!("; {}", f.evidence)).unwrap_or_default();
+    let lost = sum(name::SYNC_RETRIES_CONNECTION);
     finding(
         if lost > 0.0 { Level::Warning } else { Level::Note },
         "sync-retries",
@@ -100,10 +97,10 @@ pub(super) fn sync_retries(scene: &Scene) -> Option<Finding> {
         format!(
             "{:.0} retries in {}: {:.0} conflicts, {lost:.0} lost connections, {:.0} busy \
              servers{why}",
-            sum(""),
+            sum(name::SYNC_RETRIES),
             how_many(scene, &those),
-            sum(".conflict"),
-            sum(".busy"),
+            sum(name::SYNC_RETRIES_CONFLICT),
+            sum(name::SYNC_RETRIES_BUSY),
         ),
         last.map_or("", |f| f.hint.as_str()),
     )

@@ -72,11 +72,10 @@ impl Words<'_> {
     /// The word that tells what the statement is, behind MariaDB's `SET STATEMENT … FOR`: a target of
     /// another flavour refuses that prefix, and so the statement, by itself.
     fn verb(&mut self) -> String {
-        let is = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.eq_ignore_ascii_case(word));
         if let [set, statement, rest @ ..] = self.tokens
-            && is(set, "SET")
-            && is(statement, "STATEMENT")
-            && let Some(end) = rest.iter().position(|token| is(token, "FOR"))
+            && set.is("SET")
+            && statement.is("STATEMENT")
+            && let Some(end) = rest.iter().position(|token| token.is("FOR"))
         {
             self.tokens = &rest[end + 1..];
         }
@@ -102,11 +101,10 @@ impl Words<'_> {
     }
 
     fn skip(&mut self, words: &[&str]) {
-        while let Some(Token::Word(word)) = self.tokens.first() {
-            if !words.iter().any(|skipped| word.eq_ignore_ascii_case(skipped)) {
-                break;
-            }
-            self.tokens = &self.tokens[1..];
+        while let Some((first, rest)) = self.tokens.split_first()
+            && words.iter().any(|word| first.is(word))
+        {
+            self.tokens = rest;
         }
     }
 
@@ -143,9 +141,7 @@ impl Words<'_> {
         let mut names = Vec::new();
         while let Some(name) = self.name() {
             names.push(name);
-            let to =
-                matches!(self.tokens.first(), Some(Token::Word(w)) if w.eq_ignore_ascii_case("to"));
-            if to {
+            if self.tokens.first().is_some_and(|token| token.is("TO")) {
                 self.tokens = &self.tokens[1..];
             } else if !self.take_symbol(',') {
                 break;
@@ -156,16 +152,15 @@ impl Words<'_> {
 
     /// Why the clauses of an ALTER TABLE reach beyond its table, if they do.
     fn leaves(&mut self, replicated: impl Fn(&str) -> bool) -> Option<&'static str> {
-        let is = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.eq_ignore_ascii_case(word));
-        if self.tokens.iter().any(|token| is(token, "EXCHANGE")) {
+        if self.tokens.iter().any(|token| token.is("EXCHANGE")) {
             return Some("an exchange of a partition with another table is not replicated yet");
         }
-        while let Some(at) = self.tokens.iter().position(|token| is(token, "RENAME")) {
+        while let Some(at) = self.tokens.iter().position(|token| token.is("RENAME")) {
             self.tokens = &self.tokens[at + 1..];
             let of_part = self
                 .tokens
                 .first()
-                .is_some_and(|t| ["COLUMN", "INDEX", "KEY"].iter().any(|w| is(t, w)));
+                .is_some_and(|t| ["COLUMN", "INDEX", "KEY"].iter().any(|word| t.is(word)));
             if of_part {
                 continue;
             }
@@ -211,8 +206,9 @@ impl Words<'_> {
             }
             "INDEX" => {
                 self.skip(&["IF", "NOT", "EXISTS"]);
-                let is_on = |token: &Token| matches!(token, Token::Word(word) if word.eq_ignore_ascii_case("on"));
-                let Some(on) = self.tokens.iter().position(is_on) else { return Meaning::Nothing };
+                let Some(on) = self.tokens.iter().position(|token| token.is("ON")) else {
+                    return Meaning::Nothing;
+                };
                 self.tokens = &self.tokens[on + 1..];
                 of_tables(Action::Change, self.name().into_iter().collect(), replicated)
             }
@@ -255,6 +251,13 @@ enum Token {
     Quoted(String),
     /// Anything else.
     Symbol(char),
+}
+
+impl Token {
+    /// Whether it is this word, whatever its case.
+    fn is(&self, word: &str) -> bool {
+        matches!(self, Token::Word(own) if own.eq_ignore_ascii_case(word))
+    }
 }
 
 /// The first tokens of a statement; comments are left out, the content of `/*! … */` is kept.

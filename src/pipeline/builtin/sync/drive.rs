@@ -124,7 +124,6 @@ impl Shared {
             compacted: get(&counters.compacted),
             serial: serial.into_iter().collect(),
             retries: counters.retries().total(),
-            trouble: counters.trouble(),
             ddl: get(&counters.ddl),
             source_transactions: self.tracker.completed(),
             position: self.tracker.applied(),

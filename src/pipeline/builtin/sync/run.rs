@@ -69,8 +69,6 @@ pub struct Synced {
     pub serial: Vec<String>,
     /// Transactions on the target that were tried again.
     pub retries: u64,
-    /// The last failure of those.
-    pub trouble: Option<String>,
     /// DDL executed.
     pub ddl: u64,
     /// Source transactions with replicated rows, applied whole.
