@@ -66,11 +66,13 @@ async fn ask(tasks: &[Task], lab: &LabFile, context: &Context) -> anyhow::Result
     let checks = inspect(&lab.source, &lab.target, &plan, &context.cancel).await?;
     are_one_cluster(&lab.target).await?;
     lab.lab().try_as_pipeline().await?;
-    let (source, target) = (survey(&lab.source).await?, survey(&lab.target).await?);
+    let source = survey(&lab.source).await?;
+    // Each by its own address, so that nobody's round trip passes for another's.
     let mut further = Vec::new();
-    for server in lab.target.each().iter().skip(1) {
-        further.push(survey(server).await?);
+    for server in lab.target.each() {
+        further.push(survey(&server).await?);
     }
+    let target = further.remove(0);
     Ok(Asked { source, target, further, checks })
 }
 

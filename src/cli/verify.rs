@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{Context, ends, output, progress};
 use crate::error::Exit;
+use crate::lab::are_one_cluster;
 use crate::record::Verdict;
 use crate::trial::verify;
 
@@ -26,6 +27,7 @@ pub(super) struct Arguments {
 /// Compares and prints the verdict; both ends must be quiet meanwhile.
 pub(super) async fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<Exit> {
     let (source, target) = arguments.ends.endpoints()?;
+    are_one_cluster(&target).await?;
     let ignore: Vec<&str> = arguments.ignore.iter().map(String::as_str).collect();
     let compare = async |events| {
         let (schemas, cancel) = (&arguments.schemas, &context.cancel);

@@ -34,6 +34,8 @@ async fn connections_are_spread_and_an_address_that_goes_is_passed_over() {
             desk.dmbench(&["check", "t.toml", "--lab", "lab.toml", "--json"]);
         assert_eq!(code, 0, "{stderr}");
         let json: serde_json::Value = serde_json::from_str(&stdout).expect("JSON");
+        let first = pair.target().address.to_string();
+        assert_eq!(json["servers"]["target"]["address"], first, "its round trip is one server's");
         let found = &json["servers"]["further-targets"][0];
         assert_eq!(found["address"], further.as_str(), "{found}");
         assert!(found["round-trip"]["median-s"].as_f64() > Some(0.0), "{found}");
@@ -60,8 +62,9 @@ async fn addresses_of_two_servers_are_refused() {
     let (pair, _guard) = servers(Flavor::Mysql).await;
     let other = pair.source().address.to_string();
     let desk = desk(pair.source(), pair.target(), BULK, &other);
-    for command in ["run", "check"] {
-        let (code, _, stderr) = desk.dmbench(&[command, "t.toml", "--lab", "lab.toml"]);
+    let verify = ["verify", "--schemas", "mysql"];
+    for command in [&["run", "t.toml"][..], &["check", "t.toml"], &verify] {
+        let (code, _, stderr) = desk.dmbench(&[command, &["--lab", "lab.toml"]].concat());
         assert_eq!(code, 4, "{stderr}");
         assert!(stderr.contains("neither one server nor one cluster"), "{stderr}");
     }

@@ -189,11 +189,13 @@ impl Definer for SqlDefiner {
             self.session.execute(set).await.map_err(error)?;
         }
         let done = self.session.execute(&ddl.sql).await;
-        if there.is_some() {
-            // How the target shows a definition depends on the mode, and marks are compared.
-            self.session.execute(apply::SET_STATE).await.map_err(error)?;
-        }
-        done.map(drop).map_err(error)
+        // How the target shows a definition depends on the mode, and marks are compared.
+        let reset = match there {
+            Some(_) => self.session.execute(apply::SET_STATE).await,
+            None => Ok(0),
+        };
+        // What the DDL failed of says more than what came of it.
+        done.and(reset).map(drop).map_err(error)
     }
 
     async fn recover(&mut self) -> Result<(), Error> {
