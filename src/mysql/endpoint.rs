@@ -93,7 +93,7 @@ impl Endpoint {
         self.cluster.as_ref().map_or_else(|| self.address.to_string(), Cluster::to_string)
     }
 
-    /// An endpoint for each server of its cluster, which stands alone.
+    /// An endpoint for each server of its cluster, which stands alone; at least one.
     pub fn each(&self) -> Vec<Endpoint> {
         let alone = |address: &Address| Endpoint {
             address: address.clone(),

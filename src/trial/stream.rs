@@ -369,4 +369,22 @@ mod tests {
         assert_eq!(draft.number(name::SYNC_READ_BYTES_RATE), Some(4.0));
         assert_eq!(draft.number(name::SYNC_APPLIED_BYTES_RATE), Some(1.0));
     }
+
+    #[test]
+    fn bytes_applied_over_two_files_are_not_guessed() {
+        let progress = |file: &str, bytes| Progress {
+            bytes,
+            applied: Position::new(file, 4_000).ok(),
+            ..Progress::new(Unit::Sync)
+        };
+        let from = Instant::now();
+        let window = Window {
+            began: Some((from, progress("bin.000001", 0))),
+            ended: Some((from + Duration::from_secs(2), progress("bin.000002", 8_000_000))),
+        };
+        let mut draft = Draft::begin(&Events::none(), &Gauges::new());
+        window.report(&mut draft);
+        assert_eq!(draft.number(name::SYNC_READ_BYTES_RATE), Some(4.0));
+        assert_eq!(draft.number(name::SYNC_APPLIED_BYTES_RATE), None);
+    }
 }

@@ -148,3 +148,34 @@ pub(super) fn count(counter: &AtomicU64, by: u64) {
 pub(super) fn get(counter: &AtomicU64) -> u64 {
     counter.load(Relaxed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mysql::session::{CONFLICT_CODES, Error as SessionError, TRANSIENT_CODES};
+    use crate::pipeline::builtin::sync::memory::broken;
+
+    fn told(code: u16) -> Error {
+        let (message, state) = (String::new(), "HY000".to_owned());
+        Error::Session(SessionError::Statement {
+            endpoint: "memory".to_owned(),
+            statement: "COMMIT".to_owned(),
+            source: Box::new(mysql_async::ServerError { code, message, state }.into()),
+        })
+    }
+
+    /// Deadlock, lock wait and TiDB's write conflict; a killed session and silence; too many
+    /// connections and a busy TiKV.
+    #[test]
+    fn each_retry_is_of_one_class() {
+        let counters = Counters::default();
+        for code in [1213, 1205, 9007, 1927, 1040, 9003] {
+            counters.try_again(&told(code));
+        }
+        counters.try_again(&broken());
+        let retries = counters.retries();
+        assert_eq!(retries, Retries { conflict: 3, connection: 2, busy: 2 });
+        assert_eq!(retries.total(), 7);
+        assert!(CONFLICT_CODES.iter().all(|code| TRANSIENT_CODES.contains(code)));
+    }
+}
