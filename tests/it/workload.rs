@@ -79,8 +79,7 @@ async fn changes(session: &mut Session, from: &Position, schema: &str) -> BTreeM
     let (mut counts, mut ours) = (BTreeMap::new(), false);
     for file in files {
         let start = if file == from.file.to_string() { from.offset } else { 4 };
-        let sql = format!("SHOW BINLOG EVENTS IN '{file}' FROM {start}");
-        for row in session.rows(&sql).await.expect("events") {
+        for row in support::binlog_events(session, &file, start).await {
             let kind: String = row.get("Event_type").expect("type");
             let text: String = row.get("Info").expect("text");
             if kind == "Table_map" {

@@ -13,6 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use dmbench::event::Events;
 use dmbench::lab::Lab;
@@ -62,6 +63,24 @@ impl Pair {
     /// A new session on the target.
     pub async fn target_session(&self) -> Session {
         Session::connect(self.target()).await.expect("the target accepts connections")
+    }
+}
+
+/// Events of one binlog file from an offset on, as `SHOW BINLOG EVENTS` tells them.
+///
+/// The file grows while other tests write, and a server that meets a half-written event at its end
+/// answers error 1220: it is asked again until it reads to a whole one.
+pub async fn binlog_events(session: &mut Session, file: &str, from: u64) -> Vec<Row> {
+    const HALF_WRITTEN: u16 = 1220;
+    let statement = format!("SHOW BINLOG EVENTS IN '{file}' FROM {from}");
+    let give_up = Instant::now() + Duration::from_secs(60);
+    loop {
+        match session.rows(&statement).await {
+            Err(e) if e.code() == Some(HALF_WRITTEN) && Instant::now() < give_up => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            answer => return answer.expect("events"),
+        }
     }
 }
 
@@ -238,10 +257,10 @@ pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 
 /// Waits until something holds; fails after a minute, which only a hang takes.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(std::time::Instant::now() < deadline, "waited a minute until {what}");
-        std::thread::park_timeout(std::time::Duration::from_millis(10));
+        assert!(Instant::now() < deadline, "waited a minute until {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
     }
 }
 

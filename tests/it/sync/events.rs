@@ -179,13 +179,9 @@ fn compressed_events_of_mariadb() {
         ];
         let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
         execute(&mut source, &statements).await;
-        let events = source
-            .rows(&format!(
-                "SHOW BINLOG EVENTS IN '{}' FROM {}",
-                replica.setup.from.file, replica.setup.from.offset
-            ))
-            .await
-            .expect("events");
+        let from = &replica.setup.from;
+        let file = from.file.to_string();
+        let events = crate::support::binlog_events(&mut source, &file, from.offset).await;
         let kinds: Vec<String> = events.iter().filter_map(|row| row.get(2)).collect();
         execute(&mut source, &["SET GLOBAL log_bin_compress = OFF"]).await;
         for kind in ["Write_rows_compressed", "Update_rows_compressed", "Query_compressed"] {
